@@ -1,4 +1,4 @@
-"""From a config to a finished record; or to what it would evaluate."""
+"""Evaluate a planned config and write its record."""
 
 from __future__ import annotations
 
@@ -45,24 +45,7 @@ def compute(
     alerts: bool = False,
     recorded: bool = True,
 ) -> tuple[Evaluation, Inputs]:
-    """Read, score and resample everything. Nothing is written but to the output cache.
-
-    Args:
-        opened: Config and its plan. Inputs of a record must be what they were.
-        workers: Share the work.
-        workspace: Location of the output cache and of earlier evaluations.
-        command: Command or call that asked for it.
-        evaluation_id: Id of the evaluation. By default a new one.
-        tracking: Log it to MLflow. None if it is not logged.
-        alerts: True if a change of state is sent.
-        recorded: True if a record will be written.
-
-    Returns:
-        The evaluation, which is not recorded yet, and everything that was read.
-
-    Raises:
-        InputError: judgments, queries or documents are wrong.
-    """
+    """Read, score and resample everything. Write nothing but the output cache."""
     config, planned, started = opened.loaded.config, opened.planned, datetime.now(UTC)
     workspace = replace(workspace, cache_place=planned.cache)
     timings: dict[str, float] = {}
@@ -129,7 +112,7 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
 
 @dataclass(frozen=True)
 class _RenderedPage:
-    """The page of an evaluation, and the queries that it shows; or the bug why there is none, which costs no figure."""
+    """Page of an evaluation and the queries that it shows, or the bug that prevented it."""
 
     page: str | None = None
     query_changes: tuple[QueryChange, ...] = ()
@@ -160,12 +143,7 @@ def _write(
 
 @dataclass(eq=False)
 class _ChangesPage:
-    """Makes `changes.html` of a dated evaluation: what changed since the night before.
-
-    Attributes:
-        warning: why there is none, though there was a night before; empty if there is one, or was none.
-        error: the bug why there is none, which costs no figure.
-    """
+    """Renderer of `changes.html`, the changes since the night before."""
 
     opened: Opened
     inputs: Inputs
@@ -175,7 +153,6 @@ class _ChangesPage:
 
     @stage("Comparing with the night before")
     def __call__(self, record: Evaluation) -> str | None:
-        """The page; None if there was no night before, or the two cannot be compared."""
         from rankledger.pipeline.history.compare import changes_since_last_night
         from rankledger.pipeline.report.html.comparisons import comparison_html
 
@@ -192,7 +169,6 @@ class _ChangesPage:
 
 @stage("Drawing the page")
 def _render_page(evaluation: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace) -> _RenderedPage:
-    """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
         with _timed("report", evaluation.manifest.timings):
             page, query_changes = new_page(evaluation, opened, inputs, workspace)
@@ -214,25 +190,18 @@ def evaluate_opened(
     recorded: bool = True,
     alerts: bool = False,
 ) -> tuple[Evaluation, Inputs]:
-    """Evaluate a config that was read and planned, and record the evaluation.
+    """Evaluate a planned config and record the evaluation.
 
     Args:
         opened: Config and its plan. Outputs that are late by the plan are not read.
-        workers: Share the work.
-        workspace: Location of records.
         tracking: Log to MLflow, unless the config rules it out.
-        command: Command or call that asked for it.
-        evaluation_id: Id of the record. By default a new one.
         allow_empty: Write a record even if no model output was evaluated.
-        recorded: Write a record. Without, nothing is written.
+        recorded: Write a record. False writes nothing.
         alerts: True if a change of state is sent, which the record says.
 
-    Returns:
-        The evaluation, and everything that was read.
-
     Raises:
-        InputError: judgments, queries or documents are wrong.
-        OSError: the record could not be written.
+        InputError: Judgments, queries or documents are wrong.
+        OSError: The record could not be written.
     """
     config = opened.loaded.config
     if recorded:
@@ -268,7 +237,7 @@ def evaluate_opened(
 
 @contextmanager
 def write_temporary_record(evaluation: Evaluation, opened: Opened, inputs: Inputs) -> Iterator[Path]:
-    """Write the record of an evaluation to a temporary folder, which exists within the block."""
+    """Write an evaluation's record to a temporary folder, which is deleted after the block."""
     with TemporaryDirectory(prefix="rankledger-") as folder:
         workspace = Workspace.open(folder)
         manifest = evaluation.manifest.model_copy(update={"environment": describe_environment(opened)})

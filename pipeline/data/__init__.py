@@ -1,1 +1,1 @@
-"""Files read, checked and joined by id: opened, parsed to rows, ordered, matched, and cut into blocks."""
+"""Input files: opened, parsed to rows, ordered, joined by id, and cut into blocks."""

@@ -1,10 +1,9 @@
-"""Output cache: what joins found, by content, so that the same output is parsed once.
+"""Cache of joined outputs by content, so that the same output is parsed once.
 
 A folder per judgments and way of reading them holds `judgments.rows`, excluded pairs (`<key>.excluded`), and per output
-its hits (`<bytes of the output>/<key>.hits`). A key is a digest of all that decides what is in the file.
-
-A file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key. What
-is damaged or of another key is ignored. Anything may be deleted. In a folder, the time of a file is its last use.
+its hits (`<bytes of the output>/<key>.hits`). A key is a digest of all that decides the file's contents. A file is one
+line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key. A damaged file or
+another key is ignored. Anything may be deleted. In a folder, the time of a file is its last use.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ _SUBTOPIC_ROWS = {**_ROWS, "subtopic": pa.string()}
 
 
 class CacheError(Exception):
-    """Unusable cache, or a damaged entry. The inputs are not affected."""
+    """Unusable cache or damaged entry. The inputs are not affected."""
 
 
 @dataclass(frozen=True)
 class JudgmentsKey:
-    """All that decides which judgments are read."""
+    """Key of judgments."""
 
     content: Content
     subtopics: bool
@@ -68,7 +67,7 @@ class JudgmentsKey:
 
 @dataclass(frozen=True)
 class ExclusionsKey:
-    """All that decides which documents are left out of rankings, or counted as seen."""
+    """Key of the documents that are left out of rankings, or counted as seen."""
 
     pairs: Content | None
     exclude_self: bool
@@ -77,7 +76,6 @@ class ExclusionsKey:
 
     @property
     def left_out(self) -> ExclusionsKey | None:
-        """Key of the documents that are left out, without those that are only counted. None if none are."""
         key = self if self.seen == "remove" else replace(self, seen="", interactions=None)
         return None if key == ExclusionsKey(None, exclude_self=False) else key
 
@@ -90,7 +88,7 @@ class _ExcludedKey:
 
 @dataclass(frozen=True)
 class HitsKey:
-    """All that decides which judged documents an output retrieved, and at which ranks."""
+    """Key of the judged documents that an output retrieved, and their ranks."""
 
     judgments: JudgmentsKey
     content: Content
@@ -107,7 +105,7 @@ class HitsKey:
         score_precision: str,
         exclusions: ExclusionsKey | None = None,
     ) -> HitsKey:
-        """Return the key. Conventions of ties that no file can order are read as `doc_id_desc`."""
+        """Return the key. Conventions of ties that no file can order count as `doc_id_desc`."""
         order = "doc_id_desc" if ties in ("optimistic", "pessimistic", "expected") else ties
         return cls(judgments, content, order, score_precision, exclusions)
 
@@ -173,7 +171,6 @@ class _ObjectStore:
                 file.write(piece)
 
     def has_any(self, folder: str) -> bool:
-        """Return whether a folder has entries, by one request."""
         selector = pa.fs.FileSelector(f"{self.path}/{folder}", allow_not_found=True)
         return any(info.extension == "hits" for info in self.filesystem.get_file_info(selector))
 
@@ -186,13 +183,13 @@ class _ObjectStore:
 
 @dataclass(frozen=True)
 class OutputCache:
-    """Cache in a folder or at a URL, which need not exist yet. Any number of processes may use it at a time."""
+    """Cache in a folder or at a URL, which need not exist yet. Any number of processes may share it."""
 
     place: str | Path
 
     @property
     def folder(self) -> Path | None:
-        """Local folder of the cache, where temporary files may be written, too. None at a URL."""
+        """Local folder of the cache, also for temporary files. None at a URL."""
         with contextlib.suppress(CacheError):
             files = self._files
             return files.path if isinstance(files, _Folder) else None
@@ -209,14 +206,12 @@ class OutputCache:
         return _ObjectStore(scheme, filesystem, path)
 
     def unused_since(self, moment: datetime) -> Iterator[Path]:
-        """Yield the files that were last used before a moment. None for an object store."""
         for path in sorted(self.folder.rglob("*")) if self.folder else ():
             with contextlib.suppress(OSError):  # another process may delete it, too
                 if path.is_file() and path.stat().st_mtime < moment.timestamp():
                     yield path
 
     def refuse_unwritable(self) -> None:
-        """Raise an InputError if entries cannot be written."""
         try:
             self._files.refuse_unwritable()
         except CacheError as error:
@@ -229,26 +224,22 @@ class OutputCache:
         return CacheError(f"{self.place}: cannot be written ({first_line(error)}); outputs will be parsed again")
 
     def may_hold(self, judgments: JudgmentsKey, size: int) -> bool:
-        """Return whether there is an entry for an output of this size: if not, its digest is not needed."""
         with contextlib.suppress(CacheError, *_FAILURES):
             return self._files.has_any(_folder_of(judgments, size))
         return False
 
     def read_hits(self, key: HitsKey) -> Hits | None:
-        """Return the hits under a key, None if there are none. A damaged entry is a CacheError."""
+        """Return the hits under a key, None if there are none. Raise CacheError for a damaged entry."""
         stored = self._read(key)
         return None if stored is None else _hits_of(stored)
 
     def write_hits(self, key: HitsKey, hits: Hits) -> None:
-        """Write the hits. A failure is a CacheError."""
         self._write(key, {"quality": json.dumps(asdict(hits.quality))}, _HITS, _tables_of_hits(hits), _DELTAS)
 
     def read_judgments(self, key: JudgmentsKey) -> Rows | None:
-        """Return the judgments under a key, None if there are none. A damaged entry is a CacheError."""
         return self._read_rows(key)
 
     def read_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey) -> Rows | None:
-        """Return the excluded pairs of judged queries, None if there are none."""
         return self._read_rows(_ExcludedKey(judgments, exclusions))
 
     def _read_rows(self, key: JudgmentsKey | _ExcludedKey) -> Rows | None:
@@ -256,11 +247,9 @@ class OutputCache:
         return None if stored is None else _rows_of(stored)
 
     def write_judgments(self, key: JudgmentsKey, rows: Rows) -> None:
-        """Write the judgments, unless they are there. A failure is a CacheError."""
         self._write_rows(key, rows)
 
     def write_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey, rows: Rows) -> None:
-        """Write the excluded pairs of judged queries, unless they are there."""
         self._write_rows(_ExcludedKey(judgments, exclusions), rows)
 
     def _write_rows(self, key: JudgmentsKey | _ExcludedKey, rows: Rows) -> None:
@@ -394,7 +383,6 @@ def _digest(key: _Key) -> str:
 
 
 def _tables_of_hits(hits: Hits) -> Iterator[pa.Table]:
-    """Yield tables of a row per query: documents retrieved, and a list per column of hits."""
     steps = hits.ends // _GROUP
     cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(steps)]
     for begin, end in pairwise(cuts):
@@ -431,7 +419,6 @@ def _hits_in(table: pa.Table, place: str) -> tuple[npt.NDArray[Any], ...]:
 
 
 def _tables_of_rows(rows: Rows) -> Iterator[pa.Table]:
-    """Yield tables of a row per judgment. Query ids are metadata."""
     begin = 0
     for chunk in rows.chunks:
         end = begin + len(chunk.values)

@@ -1,7 +1,7 @@
-"""Reading of outputs by the workers of a Dask cluster, into the output cache.
+"""Read outputs by the workers of a Dask cluster, into the output cache.
 
-A call travels as bytes that its worker unpickles in `_answer`, because a scheduler unpickles whatever else it is sent,
-and needs Dask alone. Judgments and joined outputs go through the output cache, and not through the scheduler.
+A call travels as bytes that its worker unpickles in `_answer`, because a scheduler unpickles everything else and has
+only Dask. Judgments and joined outputs go through the output cache, not through the scheduler.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CLOSING = 5.0  # seconds for the scheduler to forget what is left, or to refuse
 
 
 class DaskError(InputError):
-    """A Dask cluster that cannot read the outputs."""
+    """Dask cluster that cannot read the outputs."""
 
     exit_code = 74
 
@@ -46,15 +46,7 @@ class DaskError(InputError):
 def read_with_dask(
     scheduler: DaskScheduler, tasks: Sequence[Task], readers: Mapping[str, OutputReader], before: EvaluatedInputs | None
 ) -> tuple[dict[OutputKey, ReadElsewhere | Failure], tuple[str, ...]]:
-    """Read the outputs that the output cache can hold into it.
-
-    Returns:
-        The workers' answer about each output, and remarks.
-
-    Raises:
-        InputError: The output cache cannot be written.
-        DaskError: The cluster cannot read the outputs.
-    """
+    """Read the outputs that the output cache can hold into it. Return the answers and remarks."""
     stores: dict[str, OutputStore] = {}
     for name, reader in readers.items():
         if (kept := reader.kept) and reader.suffices:
@@ -82,7 +74,6 @@ def read_with_dask(
 
 
 def _localize(task: Task, answer: ReadElsewhere | str) -> ReadElsewhere | Failure:
-    """Name paths as this process does: from its working directory if they are below it."""
     folder = str(Path.cwd()).rstrip(os.sep) + os.sep
 
     def name(text: str) -> str:
@@ -143,7 +134,6 @@ class _Session:
         self.n_lost = 0  # workers that left
 
     def read(self, keys: Sequence[OutputKey]) -> Iterator[tuple[OutputKey, ReadElsewhere | str]]:
-        """Yield the workers' answer about each output, a message if the output cannot be read."""
         from distributed import KilledWorker
 
         address, timeout, versions = self._scheduler.address, self._scheduler.timeout, _find_versions()

@@ -1,4 +1,4 @@
-"""One dataset's files and a model's output on it: read, checked and joined."""
+"""Read, check and join one dataset's files and a model's output on it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _slices(queries: Ids, column: str, rows: Sequence[int]) -> dict[str, Bools]:
 
 @dataclass(frozen=True, eq=False)
 class DatasetInput:
-    """A dataset's own files as they were read."""
+    """Contents of a dataset's own files."""
 
     kind: str  # `rankings` or `ratings`
     judgments: Judgments
@@ -98,17 +98,11 @@ class DatasetInput:
 
     @property
     def n_documents(self) -> float:
-        """Number of documents in the catalogue, NaN if unknown."""
         return float(self.catalogue.known.n_documents) or np.nan
 
 
 def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path | None = None) -> DatasetInput:
-    """Read a dataset's own files.
-
-    Args:
-        source: Files and how they are read.
-        conventions: Conventions, for negative grades.
-        folder: Folder for the documents of many judgments in a temporary file. None for the system's.
+    """Read a dataset's own files. Many documents go to a temporary file in `folder`.
 
     Raises:
         InputError: A file is missing or malformed, a judged query is not in the queries table or has no cluster, a
@@ -164,7 +158,6 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
 
 
 def _weights(source: DatasetSource, rows: Rows) -> npt.NDArray[np.floating] | None:
-    """Return (N,) weights of the ratings, whose file is read again. Its rows are in the same order."""
     if source.kind != "ratings" or source.judgments is None or "weight" not in source.judgments.columns:
         return None
     found = readers.read_pairs(source.judgments, "weight")
@@ -189,7 +182,6 @@ def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
 
 
 def _unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
-    """Return the queries of pairs that are not judged. If none is judged, their ids are wrong."""
     is_judged = judgments.find(pairs.query_ids) < len(judgments.query_ids)
     others = [query_id for query_id, judged in zip(pairs.query_ids, is_judged, strict=True) if not judged]
     if len(others) == len(pairs.query_ids):
@@ -220,13 +212,13 @@ def read_output(
         output: Rankings or predictions.
         conventions: Conventions.
         with_catalogue: True if a measure needs the recommended documents.
-        depth: Ranks down to which it does.
+        depth: Ranks down to which it needs them.
         compared: Ranks down to which rankings are compared with another model's. 0 for none.
         of_probabilities: Measure that takes only predictions from 0 to 1. Empty if none.
         allow_no_overlap: True if the output may have no query, document or pair of the dataset.
-        n_rows: Rows of a part, about.
+        n_rows: Approximate rows of a part.
         folder: Folder for scattered rows. None for the system's.
-        at_a_time: Parts that are parsed and joined side by side. The result does not depend on it.
+        at_a_time: Parts that are parsed and joined in parallel, without effect on the result.
 
     Raises:
         InputError: The output is missing or malformed, has nothing in common with the dataset, or predicts no
@@ -268,7 +260,7 @@ def returns_any(output: Source, documents: pa.StringArray, conventions: Conventi
 
 
 def row_order(conventions: Conventions) -> Literal["rank", "score"]:
-    """Return what orders the documents of a ranking under these conventions."""
+    """Return the column that orders the documents of a ranking under these conventions."""
     return "rank" if conventions.ties == "rank_column" else "score"
 
 
@@ -296,7 +288,7 @@ def exists(source: Source) -> bool:
 
 
 def is_missing(source: Source) -> bool:
-    """Return whether there is nothing, not even something that cannot be read."""
+    """Return whether there is nothing, not even an unreadable file."""
     try:
         return not (files_there(source) or Path(source.path).is_dir())
     except InputError:
@@ -309,12 +301,12 @@ def size_of(source: Source) -> int:
 
 
 def describe(source: Source) -> tuple[InputFile, ...]:
-    """Return the files of an input, in order. They are read for their digests."""
+    """Return the files of an input with their digests, in order."""
     return tuple(file.describe() for file in each_file(source))
 
 
 def content_of(source: Source, files: Sequence[InputFile]) -> Content:
-    """Return all that decides which rows are read from the files of an input."""
+    """Return the key of the rows that are read from the files of an input."""
     layouts = (suffixes(file.path) for file in files)
     return Content(
         files=tuple(

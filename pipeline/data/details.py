@@ -1,4 +1,4 @@
-"""Details of a few queries: one query joined alone, and texts and first documents of several from small inputs."""
+"""Details of a few queries: one query joined alone, and texts and first documents of small inputs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def read_titles(
 ) -> dict[str, str]:
     """Return the texts of some queries or the titles of some documents.
 
-    Empty if the table is large, or differs from the files that were evaluated. Their column is the first of `text`,
-    `query`, `title`, `question`, or of `title`, `name`, `text`.
+    Empty if the table is large or changed. Uses the first of the columns `text`, `query`, `title`, `question`, or of
+    `title`, `name`, `text`.
     """
     with suppress(InputError):
         if ids and _is_small(source, files):
@@ -52,7 +52,7 @@ def top_documents(
     conventions: Conventions,
     depth: int,
 ) -> dict[str, tuple[str, ...]] | None:
-    """Return the first documents of each of these queries in a model's rankings, judged or not.
+    """Return the first documents of each query in a model's rankings, judged or not.
 
     None if the rankings are gone, have changed, or are large (64 MB).
     """
@@ -86,7 +86,6 @@ def _first(
 
 
 def _is_small(source: Source, files: Sequence[InputFile]) -> bool:
-    """Return whether an input is small and has the size of what was evaluated."""
     n_bytes = sum(file.size for file in files)
     return source.held is not None or (n_bytes <= _LARGEST and size_of(source) == n_bytes)
 
@@ -106,7 +105,6 @@ class SingleQuery:
     _rows: dict[str, Rows] = field(default_factory=dict, init=False)
 
     def listed(self, conventions: Conventions) -> QueryList:
-        """Return the query joined alone. Its block has the same bits as among all queries."""
         if self.dataset.kind == "ratings":
             return self._paired()
         rows, judged = self._read(row_order(conventions)), self._judgments
@@ -129,7 +127,6 @@ class SingleQuery:
         )
 
     def _ranked(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
-        """Return the query's documents by rank, and the first and last rank of each group of equal scores."""
         own = _rows_of(rows, self.query_id)
         ranks, tie_first, tie_last = order_rows(rows, conventions.ties, conventions.score_precision).ranks(own)
         order = np.argsort(ranks)
@@ -169,6 +166,5 @@ def _rows_of(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
 
 
 def _cut_out(rows: Rows, query_id: str) -> Rows:
-    """Return the rows of one query; if it has none, a row of another, which a join ignores."""
     own = _rows_of(rows, query_id)
     return rows.take(own if own.size else np.zeros(1, dtype=np.int64))

@@ -1,7 +1,7 @@
 """Documents left out of rankings before ranks and cutoffs: excluded pairs, and queries that are documents.
 
-Judgments stay: a relevant document that is left out still counts among those to be found, as in BEIR and MTEB. What a
-user consumed in training is left out, counted where it is recommended, or refused. The value of a pair says which.
+A relevant document that is left out still counts among those to be found, as in BEIR and MTEB. Documents that a user
+consumed in training are left out, counted where recommended, or rejected, by the value of the pair.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def own_documents(query_ids: Sequence[str]) -> Rows:
 
 
 def seen_pairs(interactions: Rows, seen: str) -> Rows:
-    """Return the interactions with what becomes of recommendations of them: `refuse`, `remove` or `count`."""
+    """Return the interactions with the treatment of such recommendations: `refuse`, `remove` or `count`."""
     value = _SEEN[seen]
     chunks = (replace(chunk, values=np.full(len(chunk.values), value)) for chunk in interactions.chunks)
     return replace(interactions, chunks=tuple(chunks))
 
 
 def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
-    """Return whether rows may be left out, and whether recommendations of what was seen are counted."""
+    """Return whether rows may be left out, and whether recommendations of seen documents are counted."""
     if excluded is None:
         return False, False
     return bool(excluded.rows.values.min() == _LEAVE_OUT), bool(excluded.rows.values.max() > _LEAVE_OUT)
@@ -75,7 +75,7 @@ def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class Seen:
-    """Row that recommends what its user consumed in training, where that is refused."""
+    """Row that recommends a document that its user consumed in training, where that is rejected."""
 
     row: int
     query_id: str
@@ -87,7 +87,7 @@ class Seen:
 
 
 def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
-    """Return the rows, ascending, that are left out, that are counted as seen, and that are refused as seen."""
+    """Return the ascending rows that are left out, counted as seen, and rejected as seen."""
     found, pairs = match(excluded, rows, hashes)
     values = excluded.rows.values[pairs]
     return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
@@ -96,14 +96,7 @@ def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[I
 def exclude_rows(
     excluded: PairIndex, rows: Rows, numbers: Ints, hashes: Hashes
 ) -> tuple[Rows, Ints, Hashes, Counter[str]] | Repeat | Seen:
-    """Return the rows that are not left out, and counts, or the row to refuse: a repeated or a seen one.
-
-    Args:
-        excluded: Pairs that are left out, counted or refused.
-        rows: Rows, at least one. All their queries remain.
-        numbers: (N,) row numbers in the output.
-        hashes: (N,) hashes of the rows.
-    """
+    """Return the remaining rows and counts, or the row to reject: a repeated or a seen one."""
     out, seen, refused = match_exclusions(excluded, rows, hashes)
     if refused.size:
         row = rows.take(refused[:1])

@@ -1,10 +1,8 @@
-"""Scores that another tool made: per-query scores as a dataset, and external metrics of a model.
+"""Scores of other tools: per-query scores as a dataset, and external metrics of a model.
 
-A file is wide (a row per query, a column per score; in JSON `{query: {score: number}}`) or long (columns `measure` and
-`value`, as `trec_eval -q` prints). Results of other tools, such as an Inspect log, are read sample by sample.
-
-A missing row, an empty cell and NaN are undefined scores. A query is unscored if one of its scores is empty or NaN, or
-if it has none: its score had to be given, so it counts as missing.
+A file is wide (a row per query, a column per score, in JSON `{query: {score: number}}`) or long (columns `measure` and
+`value`, as `trec_eval -q` prints). Results of other tools, such as an Inspect log, are read sample by sample. A missing
+row, an empty cell and NaN are undefined scores. A query with an empty cell, NaN or no score counts as missing.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class ExternalMetrics:
 
 
 def read_external_metrics(path: str) -> ExternalMetrics:
-    """Return the finite numbers of one JSON file. A number in an object is named with a dot: `eval.p95`."""
+    """Return the finite numbers of one JSON file. Nested names are joined by dots: `eval.p95`."""
     file, *others = find_files(path)
     if others:
         raise InputError(f"{path}: matches {1 + len(others)} files; name one JSON file")
@@ -101,7 +99,7 @@ _SUMMARIES = {  # that people and pandas write, in lower case without signs
 
 
 class _Cell(NamedTuple):
-    """One score of one query, with its value as it is written."""
+    """One score of one query, with its written value."""
 
     part: FilePart
     row: int
@@ -123,7 +121,6 @@ class _ScoreFile(NamedTuple):
     n_places: int = 0  # models of one name; only the first is read if none is selected
 
     def in_task(self) -> _ScoreFile:
-        """Return the same with the task in each id instead of the labels."""
         task = f"{self.labels[0]['task']}/"
         cells = [cell._replace(query_id=task + cell.query_id) for cell in self.cells]
         samples = [(task + query_id, sample) for query_id, sample in self.samples]
@@ -223,7 +220,6 @@ def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tupl
 
 
 def _holder(name: str, columns: Sequence[str]) -> str:
-    """Return the column of that name, or the one that holds it in objects: `data` of `data.correct`."""
     while name not in columns and name:
         name = name.rpartition(".")[0]
     return name
@@ -252,7 +248,7 @@ def _id(part: FilePart, row: int, cell: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ExternalOutput:
-    """One model's scores as they were read."""
+    """Scores of one model from its file."""
 
     path: str
     files: tuple[InputFile, ...]
@@ -273,7 +269,6 @@ class ExternalOutput:
     has_chosen_ids: bool = False  # True if the config names the column of the ids
 
     def matched(self, known: Mapping[str, str], path: str) -> ExternalOutput:
-        """Return the output with the ids that its queries have in another one, matched by content."""
         ids, n_differing = rename_by_content(self.contents, known)
         if not n_differing:
             return self
@@ -286,7 +281,7 @@ class ExternalOutput:
     def of(
         self, query_ids: npt.NDArray[np.object_], conventions: Conventions
     ) -> tuple[Callable[[Floats], Floats], Bools, JoinStats]:
-        """Return the function from (…, N) to (…, Q) numbers, (Q,) queries without a row, and the counts."""
+        """Return a function from (…, N) to (…, Q) numbers, (Q,) queries without a row, and the counts."""
         places = {query_id: place for place, query_id in enumerate(self.query_ids)}
         own = np.array([places.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
         missing = own < 0
@@ -319,13 +314,7 @@ class ExternalDataset:
 def external_dataset(
     outputs: Iterable[ExternalOutput], source: DatasetSource, *, recorded: Sequence[str] = ()
 ) -> ExternalDataset:
-    """Return the queries of a dataset: those of its queries table, or all that a model has a row of.
-
-    Args:
-        outputs: Outputs of all models.
-        source: Queries table, if any, with its clusters and slices.
-        recorded: Queries of an earlier evaluation that is repeated: the dataset must have them.
-    """
+    """Return the queries of the queries table, or all that a model has a row of."""
     if source.queries is None:
         read = list(outputs)
         known = sorted(recorded or {query_id for output in read for query_id in (*output.query_ids, *output.failed)})
@@ -345,16 +334,7 @@ def external_dataset(
 
 
 def read_external_scores(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
-    """Read one model's scores.
-
-    Args:
-        output: File of the model.
-        measures: Scores to read, by their names. Others are ignored.
-
-    Raises:
-        InputError: The file is missing or malformed. A score is missing, no finite number, outside its range, or
-            occurs twice for a query.
-    """
+    """Read one model's scores by these measures. Others are ignored."""
     names = [str(measure) for measure in measures]
     read = [_read(file, output, names) for file in each_file(output)]
     remarks = []
@@ -424,7 +404,6 @@ def _tool_warnings(read: Sequence[_ScoreFile], samples: Sequence[tuple[str, Samp
 
 
 def _without_summaries(path: str, query_ids: Sequence[str], values: Floats) -> tuple[Bools, list[str]]:
-    """Return (N,) which rows are of queries, and remarks on rows whose names are of summaries."""
     if not query_ids:
         return np.full(values.shape[1], True), []
     plain = [re.sub(r"[\W_]", "", query_id).lower() for query_id in query_ids]

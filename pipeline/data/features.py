@@ -1,4 +1,4 @@
-"""Features of documents: columns of a catalogue that hold categories or vectors.
+"""Features of documents: columns of a catalog that hold categories or vectors.
 
 A text holds categories with bars between them (`Action|Comedy`), a whole number is one category, a list of either holds
 several, and a list of decimal numbers is a vector. An empty or null cell is no feature.
@@ -27,14 +27,14 @@ _KINDS = "categories as texts or whole numbers, one or a list of them, or a vect
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """One feature of a file's documents: the number of values of each, and all values in one array."""
+    """Feature of a file's documents: the number of values of each, and all values in one array."""
 
     sizes: npt.NDArray[np.int64]
     values: pa.Array
 
 
 def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
-    """Return these columns of one file of documents that was read before."""
+    """Return these columns of one file of documents."""
     if not names:
         return []
     if part.format.table is None:
@@ -47,7 +47,6 @@ def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
 
 
 def _of_recbole(path: str, name: str, feature: Feature) -> Feature:
-    """Return a feature of RecBole's atomic files, whose name ends in its type: sequences have blanks between values."""
     kind = name.rpartition(":")[2]
     if kind == "float":
         raise InputError(f"{path}: '{name}' holds numbers; write {_KINDS}")
@@ -76,7 +75,6 @@ def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents
 
 
 def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
-    """Return a feature from Python's values: Arrow would take texts that look like dates for dates."""
     lists = [cell if isinstance(cell, list) else [] if cell is None else [cell] for cell in cells]
     entries = [entry for values in lists for entry in values]
     sizes = np.array([len(values) for values in lists], dtype=np.int64)
@@ -116,7 +114,6 @@ def _split(sizes: npt.NDArray[np.int64], texts: pa.StringArray) -> Feature:
 
 
 def _categories(sizes: npt.NDArray[np.int64], names: pa.StringArray) -> Sparse:
-    """Return a column for each category, in the order of their names. A document has each of its own once."""
     coded = names.dictionary_encode()
     distinct = coded.dictionary.to_pylist()
     order = np.argsort(np.array(sorted(range(len(distinct)), key=distinct.__getitem__), dtype=np.int64))

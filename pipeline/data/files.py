@@ -1,9 +1,8 @@
 """Input files, opened and hashed.
 
-What is hashed is what is parsed: a file is read once, from the beginning, and rejected if it changed meanwhile. It is
-not mapped, because a mapped file that is cut short ends the process, and its pages count as memory. The
-digest is one SHA-256, or for a large file the SHA-256 of the digests of its ranges, which are hashed side by side. The
-size alone decides which.
+A file is read once, from the beginning, and rejected if it changes meanwhile, so that the parsed bytes are hashed. It
+is not mapped, because a mapped file that is cut short ends the process, and its pages count as memory. The digest is
+one SHA-256, or above a certain size the SHA-256 of the digests of ranges, which are hashed in parallel.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def has_ranges(size: int) -> bool:
 
 
 def describe_ranges(path: str, file: Any, size: int) -> InputFile:
-    """Hash the ranges of a large file, by a thread per core. `file` is an Arrow file."""
+    """Hash the ranges of a large Arrow file, with a thread per core."""
 
     def digest_from(begin: int) -> str:
         digest, end = hashlib.sha256(), begin + _RANGE
@@ -72,7 +71,7 @@ def _describe(path: str, size: int, digests: Iterable[str]) -> InputFile:
 
 
 class Digest:
-    """Digest of bytes that are passed one after the other."""
+    """Digest of successive bytes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -106,7 +105,7 @@ class StoredFile:
 
     @property
     def suffix(self) -> str:
-        """Ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`, or of the file in `bm25.zip`."""
+        """Format suffix in lower case: `.tsv` of `bm25.tsv.gz`, or of the file in `bm25.zip`."""
         suffix, compression = suffixes(self.name)
         if compression == ".zip" and not suffix and self.filesystem is not None:
             with suppress(InputError, *_DAMAGED), self._opened() as (file, _), zipfile.ZipFile(file) as archive:
@@ -115,22 +114,19 @@ class StoredFile:
 
     @property
     def size(self) -> int:
-        """Bytes as they are stored. The file is not read. An unreachable file is an InputError."""
+        """Stored bytes. An unreachable file is an InputError."""
         with refusing_unreadable(self.path):
             return self._state()[0]
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
-        """Open the file. Raise an InputError if it cannot be read or changes while it is read."""
         with self._opened() as (file, size), ThreadPoolExecutor(1) as beside:
             yield Contents(self, _Stored(self.path, file, size, beside), size)
 
     def limit(self, size: int) -> float:
-        """Return the most bytes that a file of this size may expand to."""
         return max(self.large, float(_RATIO * size))
 
     def describe(self) -> InputFile:
-        """Read the file for its size and digest. Ranges of a large file are read side by side."""
         with self._opened() as (file, size):
             if not has_ranges(size):
                 return InputFile(self.path, size, hashlib.file_digest(file, "sha256").hexdigest())
@@ -141,7 +137,6 @@ class StoredFile:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, int]]:
-        """Yield the open file and its size. Reject the file if it has changed when it is closed."""
         if self.filesystem is None:
             stored = _stream(self.name)
             yield pa.BufferReader(stored), stored.size
@@ -168,7 +163,6 @@ class StoredFile:
         return open(self.name, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | at_once))
 
     def _state(self) -> tuple[int, ...]:
-        """Return the size, and what else changes if the bytes do."""
         if self._is_local:
             found = os.stat(self.name)  # noqa: PTH116
             refuse_special(self.path, found.st_mode)
@@ -184,7 +178,6 @@ class StoredFile:
 
 
 def _fill(file: Any, view: memoryview) -> int:
-    """Fill the view from the file's current position. Return the number of bytes."""
     n_read = 0
     while n_read < len(view) and (n_more := file.readinto(view[n_read : n_read + _PIECE])):
         n_read += n_more
@@ -196,7 +189,7 @@ def _refuse_short(path: str, n_missing: int) -> NoReturn:
 
 
 class _Stored:
-    """Stored bytes, read in order. A second thread hashes what was read."""
+    """Stored bytes, read in order and hashed by a second thread."""
 
     closed = False  # as Arrow asks of files
 
@@ -225,7 +218,7 @@ class _Stored:
         return len(view)
 
     def end(self, size: int) -> memoryview:
-        """Return the last bytes, before any other is read. In their turn they are taken from memory."""
+        """Return the last bytes before any other is read. They are read again from memory."""
         end = memoryview(bytearray(min(size, self.left)))
         self._file.seek(self.left - len(end))
         n_read = _fill(self._file, end)
@@ -241,10 +234,9 @@ class _Stored:
         return view
 
     def close(self) -> None:
-        """Do nothing, though Arrow asks for it: who opened the file closes it."""
+        """Do nothing, because the opener closes the file and not Arrow."""
 
     def describe(self) -> InputFile:
-        """Return the file with its digest, for which the remaining bytes are read."""
         while self.left:
             self.read(_PIECE)
         self._hashing.result()
@@ -314,7 +306,6 @@ class Contents:
             raise InputError(f"{self._path}: not {self._compression} ({first_line(error)}); write it again") from None
 
     def readinto(self, view: memoryview) -> int:
-        """Fill as much of the view as there are bytes left. Reject a damaged or too large file."""
         if not self._compression:
             return self._stored.readinto(view)
         n_read = 0
@@ -328,7 +319,6 @@ class Contents:
         return n_read
 
     def read(self) -> pa.Buffer:
-        """Return all remaining bytes."""
         if not self._compression:
             return pa.py_buffer(self._stored.read(self._stored.left))
         sink = pa.BufferOutputStream()
@@ -342,12 +332,10 @@ class Contents:
         return self._stored.end(n_bytes)
 
     def skip_to(self, place: int) -> None:
-        """Read an uncompressed file up to a place for its digest, and keep nothing."""
         while (n_bytes := place - (self.size - self._stored.left)) > 0:
             self._stored.read(min(n_bytes, _PIECE))
 
     def describe(self) -> InputFile:
-        """Return the size and digest of the stored bytes that were read."""
         return self._stored.describe()
 
 
@@ -361,19 +349,19 @@ def refusing_unreadable(path: str) -> Iterator[None]:
 
 
 def suffixes(name: str) -> tuple[str, str]:
-    """Return the endings for the format and the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
+    """Return the format and compression suffixes in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
     path = PurePosixPath(without_options(name).lower())
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
 
 def refuse_special(path: str, mode: int) -> None:
-    """Reject what is neither file nor folder: it may have no end, or wait for a writer."""
+    """Reject special files, which may have no end or block."""
     if special := _SPECIAL.get(stat.S_IFMT(mode)):
         raise InputError(f"{path}: {special}, not a file; write the data to a file and name that")
 
 
 def first_line(error: Exception) -> str:
-    """Return why something failed: the system's reason, or the first line of a library's message."""
+    """Return the system's reason, or the first line of a library's message."""
     reason = error.strerror if isinstance(error, OSError) else None
     return shorten((reason or str(error) or type(error).__name__).partition("\n")[0])
 

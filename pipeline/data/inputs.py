@@ -1,7 +1,4 @@
-"""All inputs of a plan: datasets, and every model's output joined with them, or from the cache.
-
-As many outputs, and parts of them, are read at a time as fit into memory.
-"""
+"""All inputs of a plan, read as many at a time as fit into memory."""
 
 from __future__ import annotations
 
@@ -59,17 +56,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """A plan and counts of its inputs, with nothing computed.
+    """Plan and counts of its inputs, with nothing computed.
 
     Attributes:
-        n_queries: judged queries, by dataset.
-        n_measures: distinct measures, by dataset.
-        models: names, in order.
-        quality: counts of each join, by (dataset, model).
-        failures: model outputs that are missing or rejected.
-        warnings: settings that are valid but probably not intended.
-        gate_notes: how often gates fail by mistake, and slices that are too small for them.
-        replicates: replicates that were found, by (dataset, model), of models that are families.
+        n_queries: Judged queries, by dataset.
+        n_measures: Distinct measures, by dataset.
+        models: Names, in order.
+        quality: Counts of each join, by (dataset, model).
+        failures: Model outputs that are missing or rejected.
+        warnings: Settings that are valid but probably not intended.
+        gate_notes: Error rates of gates, and slices that are too small for them.
+        replicates: Replicates by (dataset, model).
     """
 
     n_queries: Mapping[str, int]
@@ -185,10 +182,6 @@ def _refuse_unmatched(
     readers: Mapping[str, OutputReader],
     workers: Workers,
 ) -> dict[OutputKey, Failure]:
-    """Return failures of outputs without a known document, unless a model with hits returns some of them.
-
-    Only then the others are read again: the cache does not know their unjudged documents.
-    """
     refused: dict[OutputKey, Failure] = {}
     for key, output in read.items():
         unmatched = output.joined.unmatched if isinstance(output, ReadOutput) else None
@@ -271,7 +264,7 @@ def _unscored(scores: Scores) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Everything that was read. A task has a join, or external scores, or a failure."""
+    """Everything that was read. A task has a join, external scores, or a failure."""
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
     joined: Mapping[OutputKey, JudgedOutput]
@@ -285,7 +278,7 @@ class Inputs:
 
     @property
     def contents(self) -> dict[str, Mapping[str, str]]:
-        """What the queries of each dataset of external scores asked, by query, as far as logs of tools tell."""
+        """Questions of each dataset of external scores, by query, if the logs have them."""
         read = self.datasets.items()
         return {name: {} if isinstance(own, DatasetInput) else own.contents for name, own in read}
 
@@ -299,29 +292,25 @@ class Inputs:
 
     @property
     def model_quality(self) -> dict[tuple[str, str], JoinStats]:
-        """Counts of the outputs of each model."""
         return {
             task: JoinStats.of_replicates([self.quality[key] for key in keys]) for task, keys in self.evaluated.items()
         }
 
     @property
     def replicates(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Names of the replicates that were read, by dataset and model."""
         return replicates_by_model(self.quality)
 
     @property
     def lengths(self) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
-        """(Q,) documents of each list, by dataset and model; of replicates those of the shortest."""
+        """(Q,) documents of each list, by dataset and model, the minimum over replicates."""
         return _lengths(self.joined)
 
     @property
     def reasons(self) -> dict[tuple[str, str], str]:
-        """Reasons why no output of a model could be read, by dataset and model."""
         failed = {(failure.dataset, failure.model): failure.reason for failure in self.failures}
         return {task: failed[task] for task in failed.keys() - self.evaluated.keys()}
 
     def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
-        """Return the ranks of judged documents in a model's output, None if there are none, or several outputs."""
         read, joined = self.datasets[dataset], self.joined.get((dataset, model))
         if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
             return None
@@ -344,17 +333,9 @@ def read_inputs(
     store: OutputCache | None = None,
     before: EvaluatedInputs | None = None,
 ) -> Inputs:
-    """Read every dataset and every model's output on it. An output that is late or cannot be read is a failure.
+    """Read every dataset and every model's output on it. A late or unreadable output is a failure.
 
-    Args:
-        planned: Plan.
-        conventions: Conventions.
-        workers: Workers that read the outputs.
-        store: Output cache. None for no cache.
-        before: An earlier evaluation with the same inputs. Outputs may be missing if the cache has them.
-
-    Raises:
-        InputError: A dataset's own files are missing, wrong, or others than those of the earlier evaluation.
+    With `before`, an earlier evaluation with the same inputs, cached outputs may be missing.
     """
     missing = _missing(planned, before)
     if any(file.path in missing for dataset in planned.datasets for file in dataset.files):
@@ -424,7 +405,6 @@ def _outside_of_catalogues(joined: Mapping[OutputKey, ReadOutput]) -> Iterator[s
 
 
 def _merged(remarks: Sequence[str]) -> Iterator[str]:
-    """Yield each remark once, and one line for each layout with its inputs."""
     alike: dict[str, list[str]] = {}
     for remark in remarks:
         layout, is_layout, _ = remark.partition(_COLUMNS)
@@ -439,10 +419,6 @@ def _merged(remarks: Sequence[str]) -> Iterator[str]:
 
 
 def _missing(planned: Plan, before: EvaluatedInputs | None) -> dict[str, Finding]:
-    """Return messages on local files of the config that do not exist, by path.
-
-    Outputs of the earlier evaluation may be in the output cache, and late ones have a reason of their own.
-    """
     outputs = [
         task.output
         for task in planned.tasks
@@ -510,14 +486,12 @@ def _read_judged(
 
 
 def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings", "confidence"]) -> float:
-    """Return the ranks down to which a measure of these inputs needs documents; 0 if none does."""
     asked = [measure for measure in measures if measure.metric.input in inputs]
     everywhere = any(measure.k is None or measure.metric.input == "confidence" for measure in asked)
     return math.inf if everywhere else max((float(measure.k or 0) for measure in asked), default=0.0)
 
 
 def _is_allowed(task: Task, before: EvaluatedInputs | None) -> bool:
-    """Return whether an output may have nothing in common with its dataset, as after an earlier evaluation."""
     return task.allow_no_overlap or (before is not None and bool(before.outputs.get(task.key)))
 
 
@@ -546,7 +520,6 @@ def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Wor
 
 
 def _peak_within(limit: MemoryLimit, output: OutputToRead) -> float | None:
-    """Return the bytes that reading takes, None if they do not fit and the cache has the output."""
     try:
         peak = peak_bytes(output.source, in_ranges=output.in_ranges)
         return None if limit.is_set and not limit.holds(peak) and output.is_cached() else peak

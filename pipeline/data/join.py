@@ -1,10 +1,8 @@
-"""Judgments and hits to blocks, and predictions and ratings to blocks, joined by id and never by position.
+"""Join judgments with hits, and predictions with ratings, to blocks, by id and never by position.
 
-Hits are found in the files, or were cached in an earlier evaluation. They suffice if every document judged now was
-judged then, or if all that its query retrieved was. The blocks are the same to the last bit.
-
-Documents are numbered: those of the documents table, then others that were consumed before, then, for each model,
-others that it recommends.
+Cached hits suffice if every document judged now was judged then, or if all documents of its query were. The blocks are
+the same to the last bit. Documents are numbered: those of the documents table, then others that were consumed before,
+then, for each model, others that it recommends.
 """
 
 from __future__ import annotations
@@ -44,20 +42,18 @@ _CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set st
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """What is known of a dataset's documents."""
+    """Known documents of a dataset."""
 
     ids: pa.StringArray  # documents by number
     known: CatalogueBlock  # without recommended documents
 
     def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
-        """Return the recommended documents, without grades, from documents, ranks (from 1) and query columns."""
         codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
         numbers, _ = _numbered(doc_ids, self.ids)
         codes[ranks - 1, queries] = numbers
         return replace(self.known, codes=codes)
 
     def with_judged(self, judgments: Judgments) -> Catalogue:
-        """Return the catalogue with the judged documents. Those that had no number get the next ones."""
         rows, n_queries = judgments.kept, len(judgments.query_ids)
         numbers, others = _numbered(judgments.rows.take_doc_ids(rows), self.ids)
         hashes = judgments.hashes_of(rows)
@@ -66,14 +62,14 @@ class Catalogue:
 
 
 def _by_query(queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int) -> Sparse:
-    """Return documents by query. Within a query they are ordered by hash, so that sums do not depend on the files."""
+    """Return documents by query, ordered by hash so that sums do not depend on the files."""
     order = np.lexsort((hashes, queries))
     starts = np.searchsorted(queries[order], np.arange(n_queries + 1))
     return Sparse(starts.astype(np.int64), numbers[order].astype(np.int32), values[order].astype(np.float64))
 
 
 def known_documents(documents: Ids | None, interactions: Rows | None, query_ids: Iterable[str]) -> Catalogue:
-    """Return what the files of a dataset say of its documents. A repeated interaction counts once."""
+    """Return the documents in the files of a dataset. A repeated interaction counts once."""
     ids = strings([]) if documents is None else documents.ids
     features = {} if documents is None else documents.features
     known = CatalogueBlock(np.empty((0, 0), dtype=np.int32), len(ids), features=features)
@@ -94,7 +90,6 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
 
 
 def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
-    """Return the number of each document, unknown ones from `len(known)` on, and the ids of these."""
     found = pc.index_in(doc_ids, known)
     others = doc_ids.filter(pc.is_null(found)).dictionary_encode()
     numbers = np.empty(len(doc_ids), dtype=np.int64)
@@ -134,14 +129,14 @@ def assemble(
 def judged_share(
     ranks: npt.NDArray[np.integer], grades: npt.NDArray[np.floating], n_retrieved: Ints, depth: float = 10
 ) -> float | None:
-    """Return the share of the documents retrieved down to a rank that are judged; a negative grade is no judgment."""
+    """Return the judged share of the documents down to a rank. A negative grade is no judgment."""
     retrieved = np.minimum(n_retrieved, depth).sum()
     judged = grades[ranks <= depth] >= 0
     return float(judged.sum() / retrieved) if retrieved else None
 
 
 def judged_share_by_rank(hits: Sequence[Hits], grades: npt.NDArray[np.floating]) -> Iterator[tuple[int, float, int]]:
-    """Yield some ranks, the share of the documents there that are judged, and the lists that reach them."""
+    """Yield some ranks, the judged share of the documents there, and the lists that reach them."""
     all_judged = not (grades < 0).any()
     judged = [own.ranks if all_judged else own.ranks[grades[own.judgment_rows] >= 0] for own in hits]
     for rank in _RANKS:
@@ -151,7 +146,6 @@ def judged_share_by_rank(hits: Sequence[Hits], grades: npt.NDArray[np.floating])
 
 
 def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float, cells: int | None) -> OnDemand[JudgedBlock]:
-    """Return the queries in their order, cut by cells. A block is several times as large as its hits."""
     n_hits, n_judgments = hits.n_hits, judgments.n_judged
     of_hits, of_judgments = ([*spans(n_judgments, sizes, cells)] for sizes in (n_hits, n_judgments))
 
@@ -198,7 +192,6 @@ def _subtopic_grades(
     n_judgments: Ints,
     span: slice,
 ) -> dict[str, Floats]:
-    """Return the block's grades by subtopic, (S, H, Q) and (S, J, Q), if there are any."""
     if subtopics is None:
         return {}
     grades = subtopics.grades[: subtopics.n_subtopics[span].max()]
@@ -222,7 +215,6 @@ def spans(heights: Ints, sizes: Ints, most: int | None) -> Iterator[tuple[slice,
 
 
 def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
-    """Return (H, Q): the entries of each query down its column; H is at least 1."""
     padded = np.full((int(sizes.max(initial=1)), len(sizes)), fill)
     columns = np.repeat(np.arange(len(sizes)), sizes)
     rows = np.arange(len(values)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -231,7 +223,7 @@ def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
 
 
 def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | None = None) -> JudgedOutput:
-    """Return the pairs that have both a rating and a prediction. A pair that is predicted twice is rejected."""
+    """Return the pairs that have both a rating and a prediction. Reject a repeated prediction."""
     places = judgments.find(predictions.query_ids)
     hashes = hash_pairs(predictions, places)
     repeats = find_repeats(predictions, hashes)
@@ -270,19 +262,7 @@ def rejoin(
     *,
     path: str,
 ) -> JudgedOutput:
-    """Return what a join of the output with other judgments would give, to the last bit.
-
-    Args:
-        stored: Judgments that the output was joined with.
-        hits: Result of that join.
-        judgments: Other judgments of the same queries, or of some of them.
-        conventions: Conventions of the join.
-        n_documents: Documents in the catalogue, NaN if unknown.
-        path: Output as it was named.
-
-    Raises:
-        InputError: A pair was not judged then, so that its rank is unknown.
-    """
+    """Return the join of an output with other judgments, from its join with `stored` ones, to the last bit."""
     places = judgments.find(stored.query_ids)
     then, now = match(judgments.pairs(places), stored, hash_pairs(stored, places))
     n_retrieved = _of_queries(hits.n_retrieved, stored, judgments)
@@ -305,13 +285,11 @@ def rejoin(
 
 
 def _of_queries(counts: Ints, stored: Rows, judgments: Judgments, *, other: int = 0) -> Ints:
-    """Return (Q,) counts of the queries judged now, from those of the queries judged then."""
     known = dict(zip(sorted(stored.query_ids), counts.tolist(), strict=True))  # in the order of a join's queries
     return np.array([known.get(query_id, other) for query_id in judgments.query_ids.tolist()], dtype=np.int64)
 
 
 def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Ints, path: str) -> None:
-    """Reject judgments of pairs that were not judged then, unless all that their query retrieved was."""
     n_unjudged = hits.n_retrieved - hits.n_hits
     exhausted = _of_queries(n_unjudged, stored, judgments, other=1) == 0
     new = np.setdiff1d(judgments.kept, matched)

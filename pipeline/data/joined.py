@@ -28,10 +28,10 @@ class DataWarning:
     """Likely mistake in the inputs that need not be rejected.
 
     Attributes:
-        dataset: name.
-        model: model of the output; empty for the dataset itself.
-        warning: one line.
-        measure: measure of the user's own that failed and has no figures; empty for other warnings.
+        dataset: Dataset name.
+        model: Model of the output. Empty for the dataset itself.
+        warning: Warning in one line.
+        measure: Custom measure that failed and has no figures. Empty for other warnings.
     """
 
     dataset: str
@@ -48,10 +48,10 @@ class Failure:
     """Model output that is missing or was rejected.
 
     Attributes:
-        dataset: name.
-        model: name.
-        reason: one line: file, row, problem, action.
-        replicate: name; empty for a model of one output.
+        dataset: Dataset name.
+        model: Model name.
+        reason: One line: file, row, problem, action.
+        replicate: Replicate name. Empty for a model of one output.
     """
 
     dataset: str
@@ -66,7 +66,7 @@ class Failure:
 
     @property
     def subject(self) -> str:
-        """What failed, such as `dense on web`."""
+        """Name of the output, such as `dense on web`."""
         return f"{self.output[1]} on {self.dataset}"
 
 
@@ -81,7 +81,6 @@ class RetrievedRanks:
     row_grades: npt.NDArray[np.floating]  # grades of the judgments' rows
 
     def ranks(self, query_id: str) -> dict[str, int]:
-        """Return the rank of each judged document that the query retrieved."""
         place = self._place(query_id)
         end = int(self.hits.ends[place])
         own = slice(end - int(self.hits.n_hits[place]), end)
@@ -89,7 +88,6 @@ class RetrievedRanks:
         return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
 
     def relevant(self, query_id: str) -> dict[str, float]:
-        """Return the grade of each document of the query that is graded above 0."""
         return {name: grade for name, grade in self.grades(self._place(query_id)).items() if grade > 0}
 
     def _place(self, query_id: str) -> int:
@@ -101,20 +99,20 @@ class JoinStats:
     """Counts from joining a model output with the judgments.
 
     Attributes:
-        n_rows: rows of the output.
-        n_unjudged_queries: queries of the output without judgments, which are ignored.
-        n_missing_queries: judged queries without output.
-        judged_at_10: share of the documents down to rank 10 that are judged; None if there are none.
-        n_tied: documents whose score another document of the query has.
-        n_rounded: of these, documents whose scores differ before they are rounded to single precision.
-        n_unpaired: ratings without prediction and predictions without rating.
-        n_excluded: rows that `exclude`, `exclude_self` and `seen: remove` left out; None if the dataset has none.
-        n_excluded_queries: queries of these.
-        n_self_first: queries whose first document has the query's id.
-        n_rising: queries whose scores rise from their first row to their last, or of one row.
-        n_seen: remaining rows that recommend what the user consumed in training; None if unknown.
-        n_seen_queries: queries of these.
-        look_alikes: warning on ids that match nothing, but would if written otherwise; empty if there are none.
+        n_rows: Rows of the output.
+        n_unjudged_queries: Queries of the output without judgments, which are ignored.
+        n_missing_queries: Judged queries without output.
+        judged_at_10: Share of the documents down to rank 10 that are judged. None if there are none.
+        n_tied: Documents whose score another document of the query has.
+        n_rounded: Tied documents whose scores differ before they are rounded to single precision.
+        n_unpaired: Ratings without prediction and predictions without rating.
+        n_excluded: Rows that `exclude`, `exclude_self` and `seen: remove` left out. None if the dataset has none.
+        n_excluded_queries: Queries of these rows.
+        n_self_first: Queries whose first document has the query's id.
+        n_rising: Queries whose scores rise from their first row to their last, or of one row.
+        n_seen: Remaining rows that recommend a document that the user consumed in training. None if unknown.
+        n_seen_queries: Queries of these rows.
+        look_alikes: Warning on ids that match nothing, but would if written otherwise. Empty if there are none.
         rank_order: 1 if scores rise with the ranks beside them in the first rows, -1 if they fall, 0 if unclear.
     """
 
@@ -136,7 +134,7 @@ class JoinStats:
 
     @classmethod
     def of_replicates(cls, found: Sequence[JoinStats]) -> JoinStats:
-        """Return the counts of all replicates: their rows together, and the queries of the worst one."""
+        """Return the summed rows of all replicates, and the queries of the worst one."""
         if len(found) == 1:
             return found[0]
         shares = [each.judged_at_10 for each in found if each.judged_at_10 is not None]
@@ -165,7 +163,7 @@ HitColumns: TypeAlias = tuple[npt.NDArray[np.int32], Unsigned, Unsigned, Unsigne
 
 
 def hit_columns(rows: npt.NDArray[np.integer], *ranks: npt.NDArray[np.integer]) -> HitColumns:
-    """Return the columns of these rows of judgments and ranks, which get as few bits as hold them."""
+    """Return the columns of these rows of judgments and ranks, in the smallest integer types."""
     kind = np.min_scalar_type(int(ranks[2].max(initial=0)))  # the last rank of a group is the greatest
     rank, first, last = (own.astype(kind) for own in ranks)
     return rows.astype(np.int32), rank, first, last
@@ -173,7 +171,7 @@ def hit_columns(rows: npt.NDArray[np.integer], *ranks: npt.NDArray[np.integer]) 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Judged documents that a model output retrieved, H of them for Q judged queries, by query and rank."""
+    """H judged documents that a model output retrieved for Q judged queries, by query and rank."""
 
     n_hits: npt.NDArray[np.int64]  # (Q,) judged documents that each query retrieved
     judgment_rows: npt.NDArray[np.int32]  # (H,) row of the judgments
@@ -185,7 +183,7 @@ class Hits:
 
     @property
     def queries(self) -> npt.NDArray[np.int32]:
-        """(H,) place of each one's query among the judged ones, ascending."""
+        """(H,) ascending index of each hit's query among the judged ones."""
         return np.repeat(np.arange(len(self.n_hits), dtype=np.int32), self.n_hits)
 
     @cached_property
@@ -197,19 +195,13 @@ class Hits:
 def count_short(
     lengths: npt.NDArray[np.int64], others: npt.NDArray[np.int64], k: float, mask: Bools | None = None
 ) -> tuple[int, int]:
-    """Count the lists with fewer than k documents where other lists have as many, and these.
-
-    A query without documents has no list. `mask` is (Q,) the queries to look at, None for all.
-    """
+    """Count the lists with fewer than k documents although other lists have as many, and these lists."""
     enough = (others >= k) & (True if mask is None else mask)
     return int((enough & (lengths > 0) & (lengths < k)).sum()), int(enough.sum())
 
 
 class OnDemand(Sequence[T_co]):
-    """Sequence whose items are made each time, because they are too large to be kept.
-
-    The items go to another process, not what they are made of.
-    """
+    """Sequence whose items are made at each access, because they are too large to be kept."""
 
     def __init__(self, make: Callable[[int], T_co], n_items: int) -> None:
         self._make, self._n_items = make, n_items
@@ -232,7 +224,7 @@ class OnDemand(Sequence[T_co]):
 
 @dataclass(frozen=True, eq=False)
 class Unmatched:
-    """Ranking whose documents nothing that was read with the dataset knows."""
+    """Ranking without any document that is known from the dataset."""
 
     refusal: str  # message, unless another model returns such documents, too
     documents: pa.StringArray

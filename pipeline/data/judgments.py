@@ -1,7 +1,7 @@
-"""Judgments ready to be joined: rows numbered by query, found by hashes of (query, document), with their subtopics.
+"""Judgments prepared for joins: rows by query, found by hashes of (query, document), with their subtopics.
 
-Equal pairs have equal hashes. Different ones hardly ever do, but every match is verified on the ids. If a query judges
-a document for several subtopics, its grade for the query is the greatest of them.
+Every match of hashes is verified on the ids. If a query judges a document for several subtopics, its grade for the
+query is their maximum.
 """
 
 from __future__ import annotations
@@ -67,14 +67,13 @@ def hash_ids(ids: pa.StringArray) -> Hashes:
 
 
 def id_shapes(ids: pa.StringArray) -> pa.StringArray:
-    """Return (n,) shapes of ids, as `aA0-0` for `docID17-2`: the kinds of their characters."""
+    """Return (n,) shapes of ids by kinds of characters, as `aA0-0` for `docID17-2`."""
     for pattern, sign in (("^0+([0-9])", r"~\1"), ("[0-9]+", "0"), ("[a-z]+", "a"), ("[A-Z]+", "A")):
         ids = pc.replace_substring_regex(ids, pattern, sign)
     return ids
 
 
 def _overlapping_words(text: pa.Buffer | None, begin: int, end: int) -> Hashes:
-    """Return the eight bytes that begin at every byte of a part of the text, as numbers. Zeros follow it."""
     size = end - begin
     padded = np.zeros(size + _WORD, dtype=np.uint8)
     if text is not None:
@@ -115,7 +114,7 @@ class _SubtopicRows:
         return cls(rows.values, queries, _places(documents, descending), _places(coded, by_length))
 
     def repeats(self) -> Ints:
-        """Return (n, 2) rows that judge the same as an earlier row, that one first; by the later row."""
+        """Return (n, 2) rows with the same judgment, the earlier one first, by the later row."""
         order = np.lexsort((self.subtopics, self.documents, self.queries))
         same = np.ones(len(order) - 1, dtype=bool)
         for column in (self.queries, self.documents, self.subtopics):
@@ -124,7 +123,6 @@ class _SubtopicRows:
         return pairs[np.argsort(pairs[:, 1])]
 
     def gather(self, kept: Ints, n_queries: int) -> tuple[Ints, Subtopics]:
-        """Return the kept rows that stand for their documents, ascending, and the grades by subtopic."""
         order = kept[np.lexsort((-self.values[kept], self.documents[kept], self.queries[kept]))]
         begins = np.ones(len(order), dtype=bool)
         begins[1:] = (np.diff(self.queries[order]) != 0) | (np.diff(self.documents[order]) != 0)
@@ -152,7 +150,7 @@ SLICE = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class PairIndex:
-    """Pairs of query and document, ready to be looked up by their hashes."""
+    """Pairs of query and document, indexed by their hashes."""
 
     rows: Rows
     hashes: Hashes  # of the rows that count, at least one, ascending
@@ -160,7 +158,7 @@ class PairIndex:
 
     @cached_property
     def upper_bits(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-        """Shift of a hash to the right, and a bit for each shifted hash: whether a row that counts has it."""
+        """Right shift of a hash, and a bit for each shifted hash that a counted row has."""
         bits = max(16, len(self.hashes).bit_length() + 4)
         shift = np.uint64(64 - bits)
         present = np.zeros(1 << bits - 3, dtype=np.uint8)
@@ -172,10 +170,7 @@ class PairIndex:
 
 @dataclass(frozen=True, eq=False)
 class Judgments:
-    """Judgments (or ratings) by query and document, ready to be joined with any number of model outputs.
-
-    A row takes 8 bytes beside its document, because a dataset may have many.
-    """
+    """Judgments (or ratings) by query and document, prepared for joins with any number of model outputs."""
 
     rows: Rows  # as they were read, but a row's code is its query's place
     query_ids: npt.NDArray[np.object_]  # (Q,) in the order of their ids as UTF-8 bytes
@@ -192,17 +187,15 @@ class Judgments:
 
     @property
     def kept(self) -> Ints:
-        """Rows that count, ascending."""
         return np.arange(len(self.grades)) if self.counted is None else np.flatnonzero(self.counted)
 
     @property
     def kept_grades(self) -> npt.NDArray[np.floating]:
-        """Grades of the rows that count."""
         return self.grades if self.counted is None else self.grades[self.counted]
 
     @property
     def max_grade(self) -> float:
-        """Greatest grade, or 1 if all are at most 0, so that nothing is divided by 0."""
+        """Maximum grade, or 1 if no grade is positive, so that nothing is divided by 0."""
         greatest = float(self.kept_grades.max())
         return greatest if greatest > 0 else 1.0
 
@@ -215,7 +208,7 @@ class Judgments:
 
     @cached_property
     def shapes(self) -> pa.StringArray:
-        """Distinct shapes of the documents, of many some."""
+        """Distinct shapes of the documents, sampled if there are many."""
         n_rows = len(self.grades)
         return id_shapes(self.rows.take_doc_ids(np.arange(0, n_rows, n_rows // _SHAPED + 1))).unique()
 
@@ -225,7 +218,6 @@ class Judgments:
         return queries, self.starts[queries]
 
     def queries_of(self, rows: npt.NDArray[np.integer]) -> Ints:
-        """Return the place in `query_ids` of the query of each of these rows."""
         if self.queries is not None:
             own: Ints = self.queries[rows].astype(np.int64)
             return own
@@ -234,24 +226,20 @@ class Judgments:
         return found
 
     def have_any(self, rows: Bools) -> Bools:
-        """Return (Q,) whether any row of the query is among these, (N,)."""
+        """Return (Q,) True if any row of the query is among these (N,) rows."""
         queries, starts = self._by_start
         found = np.empty(len(queries), dtype=bool)
         found[queries] = np.logical_or.reduceat(rows if self.order is None else rows[self.order], starts)
         return found
 
     def find(self, query_ids: Sequence[str]) -> Ints:
-        """Return the place of each of these distinct queries; of unjudged ones numbers beyond them, in order.
-
-        They are looked up by halves: a table of millions of ids would take more memory than the ids.
-        """
+        """Return the index of each of these distinct queries. Unjudged ones get indices beyond, in order."""
         wanted = np.array(query_ids, dtype=object)
         places = np.searchsorted(self.query_ids, wanted)
         places[places == len(self.query_ids)] = 0
         return np.where(self.query_ids[places] == wanted, places, len(self.query_ids) + np.arange(len(wanted)))
 
     def rows_of(self, places: Ints) -> Ints:
-        """Return the rows that count of the queries at these places, by query and in the order of the file."""
         sizes = self.sizes[places]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         at = np.repeat(self.starts[places], sizes) + within
@@ -259,12 +247,10 @@ class Judgments:
         return rows if self.counted is None else rows[self.counted[rows]]
 
     def grades_of(self, place: int) -> dict[str, float]:
-        """Return the grade of each document that the query at a place judges."""
         rows = self.rows_of(np.array([place]))
         return dict(zip(self.rows.take_doc_ids(rows).to_pylist(), self.grades[rows].tolist(), strict=True))
 
     def pairs(self, places: Ints) -> PairIndex | None:
-        """Return an index of the pairs of these queries (places as `find` gives them), None if none is judged."""
         if self.index is not None:
             return self.index
         numbers = self.rows_of(places[places < len(self.query_ids)])
@@ -275,7 +261,6 @@ class Judgments:
         return PairIndex(self.rows, hashes[order], numbers[order])
 
     def hashes_of(self, rows: Ints) -> Hashes:
-        """Return the hashes that `hash_pairs` gives of these rows."""
         salts = self.queries_of(rows).astype(np.uint64) * _OTHER_ODD
         return hash_ids(self.rows.take_doc_ids(rows)) ^ salts
 
@@ -287,7 +272,7 @@ def index_judgments(
     remedy: str = "keep one, or say duplicates: keep_first",
     _indexed_rows: int = MANY_ROWS,
 ) -> Judgments:
-    """Return judgments ready to be joined. Repeated pairs are rejected, or keep their first judgment."""
+    """Return judgments prepared for joins. Repeated pairs are rejected, or keep their first judgment."""
     query_ids = np.array(sorted(rows.query_ids), dtype=object)  # by code points: the order of their UTF-8 bytes
     rows, grades = _compact(rows, query_ids)
     queries, order, starts, sizes = _by_query(rows)
@@ -324,7 +309,6 @@ def _compact(rows: Rows, query_ids: npt.NDArray[np.object_]) -> tuple[Rows, npt.
 
 
 def _by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, Ints, Ints]:
-    """Return each row's query, the rows by query (both None if those of each are together), starts and sizes."""
     n_queries, last, begin = len(rows.query_ids), -1, 0
     sizes = np.zeros(n_queries, dtype=np.int64)
     first, ahead = [], []
@@ -358,14 +342,7 @@ def _repeats_of(judgments: Judgments, hashes: Hashes | None, at_a_time: int) -> 
 
 
 def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = (), numbers: Ints | None = None) -> Ints:
-    """Return (N, 2) rows that repeat the query and document of an earlier row, that one first; by the later row.
-
-    Args:
-        rows: Rows.
-        hashes: Their hashes.
-        cuts: Places between which the queries are disjoint, from 0 to the number of rows.
-        numbers: (n,) rows that the hashes are of, ascending. None for all. The result counts these.
-    """
+    """Return (N, 2) rows with the same query and document, the earlier one first, by the later row."""
     pieces = [hashes[begin:end] for begin, end in pairwise(cuts or (0, len(hashes)))]
     if not any(map_threads(_has_equal, pieces)):
         return np.empty((0, 2), dtype=np.int64)
@@ -378,7 +355,6 @@ def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = (), numbers: 
 
 
 def _has_equal(hashes: Hashes) -> bool:
-    """Return whether any two are equal: a table by upper bits has the last of each, and the others are sorted."""
     if len(hashes) > _TABLED:
         return _has_equal_neighbours(np.sort(hashes))
     bits = len(hashes).bit_length() + _SPARE_BITS
@@ -460,7 +436,7 @@ _LARGEST = 1e6  # of grades: counts of clicks stay below, times and most ids do 
 
 
 def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
-    """Return a warning on judgments whose grades look like ratings, if nothing says which are relevant."""
+    """Return a warning on judgments that look like ratings, if no threshold of relevance is set."""
     unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
     grades = judgments.kept_grades
     if grades.max() > _LARGEST:
@@ -507,7 +483,7 @@ def _unmoved_gains(measures: Sequence[Measure], relevant: float) -> str | None:
 
 
 def n_without_relevant(judgments: Judgments, relevant: float | None) -> int:
-    """Return the number of queries without a document of at least this grade, or with a grade above 0."""
+    """Return the number of queries without a document of at least this grade, or above 0."""
     found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
     if judgments.counted is not None:
         found &= judgments.counted

@@ -46,7 +46,7 @@ def each_file(source: Source | str) -> Iterator[StoredFile]:
 
 
 def find_files(source: Source | str) -> list[StoredFile]:
-    """Return the files of an input, in the order of their names, as `files_there`. No file is an InputError."""
+    """Return the files of an input like `files_there`. Raise an InputError if there is none."""
     path = _source(source).path
     files = files_there(source)
     if not files and Path(path).is_dir():
@@ -57,7 +57,7 @@ def find_files(source: Source | str) -> list[StoredFile]:
 
 
 def files_there(source: Source | str) -> list[StoredFile]:
-    """Return the files of an input, in the order of their names; none if nothing is there.
+    """Return the files of an input, in the order of their names, none if nothing is there.
 
     The input is a file, a glob, a folder of parts (names that begin with `.` or `_` are skipped) or a URL of one of
     these. An unreachable input, or one that is neither file nor folder, is an InputError.
@@ -77,7 +77,7 @@ def files_there(source: Source | str) -> list[StoredFile]:
 
 
 def list_files(folder: Path) -> list[StoredFile]:
-    """Return every file in a local folder and below, but for names that begin with `_` or `.`."""
+    """Return every file below a local folder, without names that begin with `_` or `.`."""
     filesystem = pa.fs.LocalFileSystem()
     with refusing_unreadable(str(folder)):
         return [StoredFile(path, filesystem, path) for path in sorted(_files_below(filesystem, str(folder)))]
@@ -102,7 +102,6 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    """Return whether a path is a file and not a folder. Reject anything else, and broken links."""
     with refusing_unreadable(name):
         mode = os.stat(name).st_mode  # noqa: PTH116
     refuse_special(name, mode)
@@ -124,7 +123,6 @@ def open_filesystem(path: str) -> tuple[str, Any, str]:
 
 
 def _configured(filesystem: Any) -> Any:
-    """Return the filesystem with what its URL does not say: retries, and the key of an Azure account."""
     if filesystem.type_name == "s3":  # by its URL, Arrow asks a server that does not answer thirty times, for 100 s
         return copy.copy(filesystem)  # three times
     if filesystem.type_name == "gcs":  # by its URL, Arrow asks for a quarter of an hour
@@ -137,7 +135,6 @@ def _configured(filesystem: Any) -> Any:
 
 
 def _files_below(filesystem: Any, folder: str) -> list[str]:
-    """Return the files in a folder and its subfolders. Names that begin with `_` or `.` are skipped."""
     folders, files = [folder], list[str]()
     n_found = 0
     is_flat = filesystem.type_name == "gcs"  # where Arrow lists no subfolders, but all that is below a folder
@@ -169,10 +166,7 @@ def _matches(parts: list[str], patterns: list[str]) -> bool:
 
 
 def _input_files(folder: str, names: Sequence[str]) -> list[str]:
-    """Return the files of a folder that are one input: for BEIR the judgments of the test split, otherwise all data.
-
-    Several splits or datasets, missing shards and Arrow files are InputErrors.
-    """
+    """Return the files of a folder that are one input: for BEIR the judgments of the test split, otherwise all data."""
     below = {name.removeprefix(folder.rstrip("/") + "/"): name for name in names}
     judged = sorted(name for name in below if name.startswith(_QRELS))
     if judged and {*BEIR_TABLES.values()} & below.keys():
@@ -192,7 +186,6 @@ def _input_files(folder: str, names: Sequence[str]) -> list[str]:
 
 
 def _refuse_splits(folder: str, names: Sequence[str]) -> None:
-    """Reject several splits, which would be one input, and missing shards."""
     shards: dict[tuple[str, str, str], set[int]] = {}
     for found in filter(None, map(_SHARD.fullmatch, names)):
         shards.setdefault((found[1], found[2], found[4]), set()).add(int(found[3]))
@@ -225,13 +218,7 @@ def input_state(path: str) -> InputState:
 
 
 def marker_beside(path: str, sight: InputState, marker: str) -> str:
-    """Return the path of an input's marker: in the folder of parts, or in the folder of the file or the glob's matches.
-
-    Args:
-        path: Path or URL of the input.
-        sight: Files of the input, at least one.
-        marker: Name of the marker, which may begin with folders or `..`.
-    """
+    """Return the path of an input's marker in the folder of its files."""
     scheme, separator, name = path.rpartition("://")
     query = ""
     if separator:
@@ -246,7 +233,7 @@ def marker_beside(path: str, sight: InputState, marker: str) -> str:
 
 
 class MovedFiles:
-    """Files below a folder. A file is read only if its size is asked for."""
+    """Files below a folder. A file is read only if its size matches."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -260,11 +247,10 @@ class MovedFiles:
         return next(same, None)
 
     def namesake(self, file: InputFile) -> Path | None:
-        """Return the one file of the same name whose path ends most alike, None if there are none or several."""
+        """Return the file of the same name whose path ends most alike, None if there is no single one."""
         return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
 
     def describe(self, path: Path) -> InputFile:
-        """Return the size and digest of a file, which is read once."""
         if path not in self._described:
             self._described[path] = StoredFile(str(path), pa.fs.LocalFileSystem(), str(path)).describe()
         return self._described[path]
@@ -281,7 +267,7 @@ class MovedFiles:
 
 
 def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
-    """Return the one path of the same name whose end is most alike, None if there are none or several."""
+    """Return the path of the same name whose end is most alike, None if there is no single one."""
     end = PurePath(other).parts[::-1]
     alike = {path: len(os.path.commonprefix([PurePath(path).parts[::-1], end])) for path in paths}  # noqa: RUF071 (tuples)
     best = [path for path, n_common in alike.items() if n_common and n_common == max(alike.values())]
@@ -289,10 +275,7 @@ def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
 
 
 def link_files(files: Sequence[Path], recorded: Sequence[InputFile], folder: Path) -> Path:
-    """Link files in place of the recorded ones. Return the path of the link, or of the folder of links.
-
-    The ending of a name, which tells the format, stays. In a folder the names begin with numbers, which keep the order.
-    """
+    """Link files in place of the recorded ones. Return the path of the link, or of the folder of links."""
     folder.mkdir(parents=True)
     links = [folder / f"{place:06}-{PurePath(without_options(file.path)).name}" for place, file in enumerate(recorded)]
     for link, file in zip(links, files, strict=True):

@@ -1,6 +1,6 @@
 """Logs: a row for each document that a query, session or user was shown, read to scores.
 
-A log is of the impressions of the model itself, or of another ranker with a weight for each row: a column, or else
+A log has the impressions of the model itself, or of another ranker with a weight for each row: a column, or
 `probability` over `propensity`. A column that no measure needs is not read.
 """
 
@@ -89,10 +89,7 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
 def odd_weights(
     means: Floats, n_rows: Floats, clusters: npt.NDArray[np.int64] | None, weighed_by: Sequence[str]
 ) -> str | None:
-    """Return a warning if the mean weight is not near 1. None if there are too few clusters to tell.
-
-    Its interval of 99.9% is normal on the log scale, as weights are skewed.
-    """
+    """Return a warning if the mean weight is not near 1. None if there are too few clusters to tell."""
     shown = np.flatnonzero(n_rows > 0)
     own = np.unique(shown if clusters is None else clusters[shown], return_inverse=True)[1]
     sums, rows = np.bincount(own, (means * n_rows)[shown]), np.bincount(own, n_rows[shown])
@@ -116,7 +113,6 @@ def _has(output: Source, column: str) -> bool:
 
 
 def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Floats:
-    """Return (N,) numbers, each in its range."""
     values = numpy_of(table.column(name).combine_chunks(), np.float64)
     least, greatest = _RANGES[name]
     odd = np.flatnonzero(~((values >= least) & (values <= greatest)))
@@ -128,7 +124,6 @@ def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Fl
 
 
 def _coded(table: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the distinct ids of a column, and (N,) the place of each row's id among them."""
     coded = table.column(name).combine_chunks()
     coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
     return coded.dictionary.to_pylist(), numpy_of(coded.indices, np.int32).astype(np.int64)

@@ -1,7 +1,4 @@
-"""A model's output joined with a dataset's judgments: taken from the output cache, or read from its files.
-
-The cache never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
-"""
+"""A model's output joined with a dataset's judgments, from the output cache or its files."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ _INSTEAD = "name the config instead of the record"
 
 
 def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:
-    """Reject files that differ from those of an earlier evaluation."""
+    """Reject files that differ from an earlier evaluation."""
     for file, recorded in zip(files, before, strict=False):
         if file.digest != recorded.digest:
             found = f"{short_digest(file.digest)}, and not {short_digest(recorded.digest)} as it was evaluated"
@@ -54,7 +51,6 @@ class EvaluatedInputs:
     read_query_ids: Callable[[str], Sequence[str]]
 
     def refuse_other_files(self, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
-        """Reject other files of a dataset, but for tables of queries, which decide no score."""
         for role, now in files.items():
             evaluated = self.datasets.get(dataset, {}).get(role, ())
             if evaluated and role != "queries":
@@ -79,11 +75,9 @@ class OutputStore:
 
     @property
     def left_out(self) -> ExclusionsKey | None:
-        """Key of the documents that are left out, without those that are counted."""
         return self.exclusions and self.exclusions.left_out
 
     def leaving_out(self, exclusions: ExclusionsKey | None) -> OutputStore:
-        """Return the cache of outputs without these documents, however others are counted."""
         return self if self.left_out == (exclusions and exclusions.left_out) else replace(self, exclusions=exclusions)
 
     def dataset(self) -> DatasetInput | None:
@@ -97,7 +91,7 @@ class OutputStore:
 
 @dataclass(frozen=True, eq=False)
 class ReadOutput:
-    """One model's output joined with judgments or ratings."""
+    """Output of one model joined with judgments or ratings."""
 
     files: tuple[InputFile, ...]
     joined: JudgedOutput
@@ -137,17 +131,7 @@ class OutputReader:
         elsewhere: ReadElsewhere | None = None,
         at_a_time: int = 1,
     ) -> ReadOutput:
-        """Return one model's output: from the cache if it suffices, else from its files.
-
-        Args:
-            task: Output.
-            recorded: Files that it consisted of, used in its place if it is gone.
-            allow_no_overlap: True if it may have no query, document or pair of the dataset. An output without hits
-                is read again otherwise, because the cache does not know which it has.
-            elsewhere: Answer of another process that read the output. Its bytes are not read again if the cache has
-                it.
-            at_a_time: Parts that are parsed side by side.
-        """
+        """Return one model's output: from the cache if it suffices, else from its files."""
         read = self.read_source(task.output.shown, recorded, allow_no_overlap, elsewhere, at_a_time)
         if elsewhere is None:
             return read
@@ -163,7 +147,6 @@ class OutputReader:
         elsewhere: ReadElsewhere | None = None,
         at_a_time: int = 1,
     ) -> ReadOutput:
-        """Return the same of an output as it is to be named."""
         gone = bool(recorded) and not exists(output)
         files = tuple(recorded) if gone else elsewhere.files if elsewhere else self.described(output)
         hits, remarks = self.find(output, files)
@@ -190,14 +173,13 @@ class OutputReader:
         return ReadOutput(files, joined, parsed=True, remarks=remarks)
 
     def is_cached(self, output: Source, recorded: Sequence[InputFile], allow_no_overlap: bool) -> bool:
-        """Return whether `read_source` finds all it needs in the cache, or nothing that it could parse."""
+        """Return whether `read_source` needs no parsing."""
         if recorded and not exists(output):
             return True
         hits, _ = self.find(output, self.described(output))
         return hits is not None and (hits.ranks.size > 0 or allow_no_overlap)
 
     def keep_judgments(self) -> tuple[str, ...]:
-        """Cache the judgments and excluded documents. Return remarks."""
         if not self.kept:
             return ()
         try:
@@ -215,7 +197,6 @@ class OutputReader:
         return self.depth == 0 and self.compared == 0
 
     def described(self, output: Source) -> tuple[InputFile, ...]:
-        """Return the files of an output that the cache may have, none if it certainly has not."""
         if self.kept and self.suffices and self.kept.store.may_hold(self.kept.judgments, size_of(output)):
             return describe(output)
         return ()
@@ -246,17 +227,7 @@ class OutputReader:
 
 
 def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> JudgedOutput:
-    """Join an output of an earlier evaluation with the judgments of this one. The output may be gone.
-
-    Args:
-        kept: Cached outputs on the dataset as it was judged then.
-        output: Output as the earlier config names it.
-        files: Files that it consisted of.
-        dataset: Dataset as it is judged now.
-
-    Raises:
-        InputError: The cache lacks something, or a pair is judged now that was not judged then.
-    """
+    """Join an output of an earlier evaluation with current judgments. The output may be gone."""
     try:
         hits = kept.store.read_hits(kept.key(output, files))
         judgments = kept.store.read_judgments(kept.judgments)
@@ -276,14 +247,14 @@ def left_to_evaluation(n_outputs: int) -> str:
 def output_store(
     dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], conventions: Conventions, store: OutputCache
 ) -> OutputStore:
-    """Return the cached outputs on a dataset, whose files are as they were read or as a manifest has them."""
+    """Return the cached outputs on a dataset with these files."""
     content = content_of(dataset.judged.shown, files.get("judgments") or files.get("ratings") or ())
     judgments = JudgmentsKey(content, dataset.subtopics, "keep_first" if dataset.keep_first else "refuse")
     return OutputStore(store, judgments, conventions, exclusions_key(dataset, files))
 
 
 def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> ExclusionsKey | None:
-    """Return all that decides which documents are left out or counted as seen, None if there are none."""
+    """Return the key of the documents that are left out or counted as seen, None if there are none."""
     if dataset.kind != "rankings":
         return None
     pairs, interactions = (
@@ -323,7 +294,7 @@ def absent_replicates(
 
 
 def replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[DataWarning]:
-    """Yield warnings on families of one replicate, and on models whose shared seeds differ."""
+    """Yield warnings on single replicates, and on models whose shared seeds differ."""
     found = replicates_by_model(keys)
     yield from (
         DataWarning(*task, "only one replicate; nothing is claimed of any other")

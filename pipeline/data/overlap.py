@@ -1,7 +1,7 @@
-"""Overlap of an output with its dataset, and why it may be too small.
+"""Overlap of an output with its dataset, and likely causes if it is too small.
 
 An id that was read as a number, or has a prefix on one side only, matches nothing and scores 0, like a bad model.
-Likely causes are found by trying them: the ids of both sides are written alike in one way after another.
+Causes are found by writing the ids of both sides alike in one way after another.
 """
 
 from __future__ import annotations
@@ -55,15 +55,11 @@ _Grouped = Sequence[tuple[str, str]]  # ids, each behind what it must match with
 
 
 def rename_by_content(contents: Mapping[str, str], known: Mapping[str, str]) -> tuple[dict[str, str], int]:
-    """Match queries by what was asked, if their ids do not match it.
-
-    Args:
-        contents: By query, the field that tells what was asked, and its digest.
-        known: The same of the queries to match them with.
+    """Match queries by their questions, if their ids do not match.
 
     Returns:
-        New ids of queries whose content has another id there, and the number of ids with two contents. No id
-            changes if no content has another id, as if a field differs from run to run.
+        New ids of queries whose content has another id there, and the number of ids with two contents. No id changes if
+        no content has another id, as if a field differs from run to run.
     """
     differing = [
         query
@@ -117,7 +113,7 @@ def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
 
 
 def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
-    """Return what is wrong with a ranking without hits, None if the dataset knows some of its documents."""
+    """Return the problem of a ranking without hits, None if the dataset knows some of its documents."""
     documents, judged = strings([]), judgments.rows.doc_ids
     for rows in ranges:
         documents = concatenate([documents, _documents(rows, judgments)]).unique()
@@ -129,7 +125,7 @@ def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.R
 
 
 def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return an id of each side that would match if written alike, and what to do. None if no way matches any."""
+    """Return an id of each side that would match if written alike, and the action. None if no way matches any."""
     found = _likely_pairs([("", text) for text in ours], [("", text) for text in theirs])
     return found and (*found[0][0], found[1])
 
@@ -149,11 +145,7 @@ def _likely_pairs(ours: _Grouped, theirs: _Grouped) -> tuple[list[tuple[str, str
 
 
 def look_alikes(unmatched: Sequence[str], judgments: Judgments, hits: Hits) -> str:
-    """Return a warning on queries and documents that match nothing, but would if written otherwise.
-
-    `unmatched` are unjudged queries, and documents of other queries, each behind its query and a NUL. Empty if all is
-    well.
-    """
+    """Return a warning on queries and documents that match nothing, but would if written otherwise."""
     pairs = [(query, document) for text in unmatched for query, mark, document in [text.partition("\0")] if mark]
     queries = [text for text in unmatched if "\0" not in text]
     own = judgments.query_ids[hits.n_retrieved == 0].tolist()
@@ -169,7 +161,7 @@ def look_alikes(unmatched: Sequence[str], judgments: Judgments, hits: Hits) -> s
 
 
 def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: str, n_matching: int) -> str:
-    """Return a warning on ids of both sides that match nothing, but would if written otherwise; empty if none."""
+    """Return a warning on ids of both sides that would match if written otherwise. Empty if none."""
     return _similar([("", text) for text in ours], [("", text) for text in theirs], what, absent, n_matching)
 
 
@@ -205,14 +197,7 @@ def small_overlap(
 
 
 def odd_rankings(n_queries: int, quality: JoinStats, judgments: Judgments, score: str = "") -> Iterator[str]:
-    """Yield warnings on scores that may be ranks or distances, and on queries that find themselves.
-
-    Args:
-        n_queries: Queries of the dataset.
-        quality: Counts of the join.
-        judgments: Judgments of the dataset.
-        score: Column that the config names as the score, if it does.
-    """
+    """Yield warnings on scores that may be ranks or distances, and on queries that find themselves."""
     n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
     if score and is_distance(score):
         yield f"'{score}' is read as the score, and the highest comes first. Negate it if lower is better."
@@ -256,7 +241,7 @@ def short_lists(
         judgments: Judgments of the dataset.
         cutoffs: A measure by its cutoff.
         others: (Q,) documents of each list, by model: of the baseline, or of all other models.
-        n_documents: Documents in the catalogue, NaN if unknown.
+        n_documents: Documents in the catalog, NaN if unknown.
     """
     lengths, n_out = hits.n_retrieved, hits.quality.n_excluded_queries
     found: list[str] = []
@@ -292,11 +277,10 @@ def unequal_judging(
     pairs: Iterable[tuple[str, str]] | None,
     conventions: Conventions,
 ) -> Iterator[str]:
-    """Yield a sentence for each cutoff of the measures at which compared models are judged unequally.
+    """Yield a sentence for each cutoff at which compared models are judged unequally.
 
-    There is none if unjudged documents do not count as not relevant, or if all judged documents are relevant, because
-    the share of judged documents is then the precision itself. A model has several outputs if it has replicates. All
-    models are compared if `pairs` is None.
+    There is none if unjudged documents do not count as irrelevant, or if all judged documents are relevant, because the
+    judged share is then the precision itself. All models are compared if `pairs` is None.
     """
     parts = {}
     for model, own in outputs.items():
@@ -337,7 +321,7 @@ def _judged_unequally(shares: Sequence[tuple[float, str]], depth: float) -> str:
 def mismatch(
     path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str, instead: str = ALLOW_NO_OVERLAP
 ) -> str:
-    """Return one line on ids that match nothing: an id of each side, and what to do about them, or instead."""
+    """Return one line on ids that match nothing: an id of each side, and the action."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
     one, other = _shown(one, other)
     return f"{path}: {found}, such as '{one}'; {others} '{other}': {remedy}, {instead}"
@@ -351,7 +335,7 @@ def _shown(one: str, other: str) -> tuple[str, str]:
 
 
 def none_of(n: int, things: str) -> str:
-    """Return the subject of a refusal, such as `none of its 20 queries`."""
+    """Return a subject such as `none of its 20 queries`."""
     return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 
@@ -389,7 +373,6 @@ def _quoted(text: str) -> str:
 
 
 def _prefixes(longer: _Grouped, shorter: _Grouped) -> Iterator[str]:
-    """Yield the prefix without which most of some ids are among others, if any. No number is cut in two."""
     known = {*shorter}
     cuts = (
         text[:cut]

@@ -1,11 +1,8 @@
 """Files in parts, which are parsed one after the other: text is cut at line ends, Parquet between row groups.
 
 Of Parquet only the wanted columns of one part stay in memory, while all of the file is read in order for its digest.
-Its end, which says where the columns are, is read before.
-
-The cuts follow from the file and from the rows that a part should have: text is cut at the first line end at or behind
-each multiple of the bytes that so many rows take, by the file's first lines. Compressed files are cut as they are
-uncompressed. CSV, where a line end may be within quotation marks, and JSON are one part.
+Its end, which locates the columns, is read first. The cuts depend only on the file and the rows of a part. Compressed
+files are cut uncompressed. CSV, where a line end may be within quotation marks, and JSON are one part.
 """
 
 from __future__ import annotations
@@ -62,10 +59,7 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 def peak_bytes(source: Source, *, in_ranges: bool) -> float:
-    """Return the memory that parsing and joining take at their peak, estimated from measurements; 0 without files.
-
-    Nothing is asked at a URL, because a store that is away takes seconds to say so: it counts as a part of full size.
-    """
+    """Return the estimated peak memory of parsing and joining, 0 without files."""
     if source.held is not None:
         return 0.0  # it is there already, and what its join takes beside it is little
     if "://" in source.path:
@@ -85,10 +79,7 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
 def file_parts(
     file: StoredFile, contents: Contents, kind: Kind, source: Source, n_rows: int | None = None
 ) -> Iterator[FilePart]:
-    """Yield the parts of a file, at least one, in order, in the format of the source or of the file's name.
-
-    `n_rows` is about the rows of a part; None if the file is to be one part.
-    """
+    """Yield the parts of a file of about `n_rows` (None for one part), in the format of source or name."""
     part = _blank(file, contents.size, kind, source)
     layout = part.format
     if n_rows is not None and layout.count_lines is not None:
@@ -102,16 +93,7 @@ def file_parts(
 
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
-    """Return the part with the layout that its column names give, or its first lines if it has no header.
-
-    Args:
-        part: Beginning of the file, at least its first row.
-        sample: First bytes, as many whatever the parts are.
-        ended: True if the file ends with them.
-
-    Raises:
-        InputError: The first lines may mean two things, or are no text.
-    """
+    """Return the part with the layout of its column names, or of its first lines if it has no header."""
     begin = bytes(sample[:_SIGNED]) if part.format.name in _TEXTS else b""
     for sign, (what, remedy) in _SIGNATURES.items():
         is_signed = begin.startswith(sign) or (what == "a TAR archive" and begin.endswith(sign))
@@ -179,7 +161,6 @@ def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -
 
 
 def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
-    """Yield the parts of Parquet. A packed file, or one with its columns out of order, is one part."""
     layout = blank.format
     assert layout.cut, "what is cut between row groups"
     assert layout.end_size, "which its end tells"
@@ -206,7 +187,6 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
 
 
 def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
-    """Yield the contents, cut at line ends, and whether they end there. The first cut has a row or a header."""
     size = _bytes_of(memoryview(lines.sample), n_rows)
     taken = lines.take(size)
     while not _holds_row(taken.data) and not lines.ended:
@@ -222,7 +202,7 @@ def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
 
 
 class _Lines:
-    """Contents that are read piece by piece, in whole lines."""
+    """Contents read piece by piece, in whole lines."""
 
     def __init__(self, contents: Contents) -> None:
         self.ended = False
@@ -232,7 +212,6 @@ class _Lines:
         self.n_left = len(self._rest)
 
     def take(self, least: int) -> _Bytes:
-        """Return the next lines, of at least so many bytes together; fewer at the end."""
         read = self._filled(self._rest, least + PAGE)
         while (end := least + read[least - 1 :].tobytes().find(_LINE_FEED)) < least and not self.ended:
             read = self._filled(read, 2 * len(read))
@@ -252,7 +231,6 @@ class _Lines:
 
 
 def _bytes_of(page: memoryview, n_rows: int) -> int:
-    """Return the bytes of so many lines, if all are as long as the first ones, but at most those of a part."""
     n_lines = max(1, bytes(page).count(_LINE_FEED))
     largest = _LARGEST if len(page) < n_lines * _LONG else _LARGEST_OF_LONG
     return max(1, min(len(page) * n_rows // n_lines, largest))

@@ -1,8 +1,8 @@
-"""Order of a ranking under the tie convention, found for the rows that are asked for and no others.
+"""Order of a ranking under the tie convention, computed only for the rows that are needed.
 
 Documents are ordered by score, descending, and those of equal score by the convention. A query and a score are packed
-into one integer, so that one comparison of neighbors tells whether a file is sorted already, as most are, and one
-search tells where equal scores begin and end.
+into one integer, so that one comparison of neighbors tells whether a file is already sorted, as most are, and one
+search finds where equal scores begin and end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ class Ordering:
     starts: Ints  # position of each query's first row, by its code
 
     def cuts(self, n_rows: int) -> list[int]:
-        """Return row numbers that cut the file into pieces of about `n_rows`, none of them within a query's rows."""
         if self.order is not None:
             return [0, len(self.keys)]  # a query's rows may stand anywhere
         wanted = np.arange(0, len(self.keys), n_rows)
@@ -52,7 +51,7 @@ class Ordering:
 
     @property
     def n_rounded(self) -> int:
-        """Number of rows in groups of equal scores that differ as they were read."""
+        """Number of rows in groups of equal scores that differ in the file."""
         tied = np.flatnonzero(self._tied)
         if not tied.size:
             return 0
@@ -63,7 +62,7 @@ class Ordering:
 
     @property
     def n_self_first(self) -> int:
-        """Number of queries whose first document has the query's id; of equal scores the file's first counts."""
+        """Number of queries whose first document has the query's id. Ties follow the file."""
         here = np.flatnonzero(self.ranking.counts)
         first = self.starts[here]
         documents = self.ranking.take_doc_ids(first if self.order is None else self.order[first])
@@ -72,7 +71,7 @@ class Ordering:
 
     @property
     def n_rising(self) -> int:
-        """Number of queries whose scores rise and never fall from their first row to their last, or of one row."""
+        """Number of queries whose scores rise from their first row to their last, or of one row."""
         counts = self.ranking.counts
         if self._positions is None:  # greater scores come first
             return int((counts == 1).sum())
@@ -104,7 +103,6 @@ class Ordering:
 
     @cached_property
     def _tied(self) -> npt.NDArray[np.bool_]:
-        """(N,) whether another position of the query has the same score."""
         same = self.keys[1:] == self.keys[:-1]
         tied = np.zeros(len(self.keys), dtype=bool)
         tied[1:] = same
@@ -120,7 +118,6 @@ class Ordering:
         return positions
 
     def _break_ties(self, positions: Ints, first: Ints, after: Ints) -> Ints:
-        """Return the positions of the rows once every group of equal scores that they touch is sorted by id."""
         begins, index = np.unique(first, return_index=True)
         sizes = after[index] - begins
         offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -139,8 +136,8 @@ class Ordering:
 def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "float64"]) -> Ordering:
     """Return the ranking's rows by query and score.
 
-    `doc_id_desc` stands for conventions that no file can order, such as `optimistic`. `beyond_single` must find no
-    score if the precision is float32.
+    `doc_id_desc` replaces conventions that no file can order, such as `optimistic`. `beyond_single` must find no score
+    if the precision is float32.
     """
     starts = np.cumsum(ranking.counts) - ranking.counts
     if score_precision == "float64":
@@ -159,7 +156,6 @@ def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "f
 
 
 def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], Ints | None]:
-    """Return keys with the number of distinct greater scores of the query: doubles have no room in them."""
     codes, scores = ranking.query_codes, ranking.values
     same_query = codes[1:] == codes[:-1]
     order = None
@@ -195,7 +191,6 @@ def beyond_single(ranking: Rows) -> OddScore | None:
 
 
 def _pack(chunk: Chunk) -> npt.NDArray[np.uint64]:
-    """Return the keys of a chunk's rows: as integers, a query's greatest score comes first."""
     scores = chunk.values.astype(np.float32)
     scores += np.float32(0)  # -0.0 + 0.0 is 0.0: one zero, one tie
     bits = scores.view(np.uint32)

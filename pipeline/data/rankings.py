@@ -1,10 +1,8 @@
-"""A model's rankings joined with judgments, part by part, so that memory does not grow with their rows.
+"""Join a model's rankings with judgments, part by part, so that memory does not grow with their rows.
 
-Most outputs have a query's rows side by side. So each part is joined at once, but the rows of its first and its last
-query, which may go on in the parts beside it, are put aside and joined in the end. If a query that was joined returns
-in another part, the rows are scattered, and are brought together on disk first.
-
-The result does not depend on the parts: ranks are whole numbers, and what has an order is ordered by rank or row.
+Most outputs have a query's rows together. So each part is joined at once, except its first and last query, which may
+continue in neighboring parts and are joined in the end. If a joined query returns in another part, the rows are
+scattered, and are brought together on disk first. The result does not depend on the parts.
 """
 
 from __future__ import annotations
@@ -137,7 +135,6 @@ def join_rows(
 
 
 def _unmatched(judgments: Judgments, places: Ints, rows: Rows, found: Ints) -> pa.StringArray:
-    """Return what may be written otherwise than in the judgments; of many rows, some at equal distances."""
     n_queries, n_rows = len(judgments.query_ids), rows.ends[-1]
     others = np.flatnonzero((places >= n_queries) & (rows.counts > 0))[:_UNMATCHED]
     sample = np.arange(0, n_rows, n_rows // _SAMPLED + 1)
@@ -178,7 +175,6 @@ def _table_of(
 
 
 def _joined_tops(found: Sequence[pa.Table | None]) -> tuple[pa.Table, Ints, Ints, Hashes]:
-    """Return all tables in the order of the output's rows, and the query, the rank and the hash of each row."""
     top = pa.concat_tables([top for top in found if top is not None]).sort_by("number")
     queries, ranks, hashes = (numpy_of(top.column(n).combine_chunks(), np.int64) for n in ("query", "rank", "hash"))
     return top, queries, ranks, hashes.view(np.uint64)
@@ -204,7 +200,7 @@ def join_range(
     rows: Rows,
     is_whole: bool,
 ) -> JoinedRange:
-    """Join one part of an output. `is_whole` says that it is all of the output."""
+    """Join one part of an output, which may be all of it (`is_whole`)."""
     ends = [] if is_whole else [*{int(rows.query_codes[0]), int(rows.query_codes[-1])}]
     within, beside = _split(rows, ends)
     hashes = hash_ids(strings(rows.query_ids))
@@ -242,7 +238,6 @@ class RankingJoin:
         self._place: Callable[[int], str] = row_number
 
     def add(self, rows: Rows, numbers: Ints | None = None) -> None:
-        """Join rows that are all those of their queries. `numbers` are their rows in the output, None for all rows."""
         if numbers is None:
             self._place, numbers = rows.place, np.arange(rows.ends[-1])
         self.knows_query |= bool((self._judgments.find(rows.query_ids) < len(self._judgments.query_ids)).any())
@@ -255,7 +250,6 @@ class RankingJoin:
             self._problem = joined
 
     def add_ranges(self, ranges: RankingRanges, folder: Path | None = None, at_a_time: int = 1) -> None:
-        """Join all parts of an output. They are read anew if a query is scattered over them."""
         self._place = ranges.place
         is_together = self._add_together(ranges, at_a_time)
         self._rank_order = ranges.rank_order
@@ -270,7 +264,6 @@ class RankingJoin:
         self.remarks = (*ranges.remarks, scattered)
 
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
-        """Join parts in which the rows of each query are together. Return whether they are."""
         join = partial(join_range, self._judgments, self._excluded, self._conventions, self._depths)
         for begin, found in ranges.each_range(join, at_a_time):
             self.knows_query |= found.knows_query
@@ -388,7 +381,6 @@ def join_ranking(
 
 
 def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
-    """Return the same with rows numbered from the output's first, given the rows before the part."""
     if isinstance(found, JoinedRows):
         recommended, compared = (
             top and top.set_column(0, "number", pc.add(top.column("number"), begin))
@@ -408,13 +400,11 @@ def _split(rows: Rows, ends: Collection[int]) -> tuple[Ints, Ints]:
 
 
 def _some(rows: Rows, numbers: Ints) -> Rows:
-    """Return these rows, ascending. They are copied only if they are not side by side."""
     begin, end = int(numbers[0]), int(numbers[-1]) + 1
     return rows.between(begin, end) if end - begin == len(numbers) else rows.take(numbers)
 
 
 def _order(problem: Problem) -> tuple[bool, int]:
-    """Return the sort key by which the first problem is named: all scores before other rows."""
     return not isinstance(problem, OddScore), problem.row
 
 

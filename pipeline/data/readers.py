@@ -1,8 +1,8 @@
-"""Files to rows, whatever their format.
+"""Read rows from files of any format.
 
-Ids are strings and keep their spelling: "01" is not "1". A text of a queries table keeps its spelling, too. A whole
-number is written without decimals (3.0 is "3", because a column with an empty cell becomes one of decimal numbers),
-true and false as in JSON. A row that lacks something is rejected with its file and line.
+Ids are strings and keep their spelling: "01" is not "1". Texts of a queries table do, too. A whole number is written
+without decimals, because a column with an empty cell becomes decimal, true and false as in JSON. An incomplete row is
+rejected with its file and line.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read_judgments(
     folder: Path | None = None,
     _many: int = MANY_ROWS,
 ) -> Rows:
-    """Read relevance judgments: (query_id, doc_id, relevance); in TREC text query, iteration, document, relevance.
+    """Read relevance judgments: (query_id, doc_id, relevance), in TREC text query, iteration, document, relevance.
 
     Args:
         source: Input, or its path.
@@ -83,20 +83,14 @@ def read_judgments(
 
 
 def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score") -> Rows:
-    """Read rankings: (query_id, doc_id, score), in TREC text query, Q0, document, rank, score, tag.
-
-    With `by="rank"` the score is the negative rank.
-    """
+    """Read rankings: (query_id, doc_id, score), in TREC text query, Q0, document, rank, score, tag."""
     if by == "score":
         return _read_rows(source, _RANKING)
     return _negative(_read_rows(source, _RANKS))
 
 
 def find_cut_number(source: Source) -> str | None:
-    """Return a warning if the last line of text has no end, and its number has fewer decimals than all others.
-
-    A writer that drops zeros seldom makes such a number. Short files and compressed files are not looked at.
-    """
+    """Return a warning if the last, unended line has a number with fewer decimals than all others."""
     page = b""
     with suppress(InputError):
         file = StoredFile("", None, "") if source.held else find_files(source)[-1]
@@ -120,7 +114,6 @@ def _negative(rows: Rows) -> Rows:
 
 
 def _find_rank_order(part: FilePart, table: pa.Table) -> int:
-    """Return 1 if scores rise with the ranks beside them in the first rows, -1 if they fall, 0 if neither is clear."""
     has_pairs = part.content is not None or (part.held is not None and isinstance(part.held.data, Mapping | list))
     if part.kind.value != "score" or part.lists is not None or has_pairs:
         return 0
@@ -135,7 +128,6 @@ def _find_rank_order(part: FilePart, table: pa.Table) -> int:
 
 
 def _with_ranks(part: FilePart, table: pa.Table) -> pa.Table:
-    """Return the first rows of a part with the ranks beside the scores."""
     if part.format.cut is not None and part.format.table is not None:
         ranks = part.format.table(part, [part.name(RANK)]).column(0).slice(0, _RANKED)
         return table.slice(0, _RANKED).append_column(RANK, ranks.drop_null().cast(pa.float64()))
@@ -148,7 +140,7 @@ def _with_ranks(part: FilePart, table: pa.Table) -> pa.Table:
 
 
 def read_pairs(source: Source | str, value: Literal["rating", "prediction", "weight"] | None = None) -> Rows:
-    """Read pairs (query_id, doc_id, value) with the named value, or with 0 if None. Without value pairs may repeat."""
+    """Read pairs (query_id, doc_id, value) with the named value. Without value it is 0 and pairs may repeat."""
     return _read_rows(source, Kind(("query_id", "doc_id"), value))
 
 
@@ -165,7 +157,7 @@ def read_queries(source: Source | str, *, further: Sequence[str] = (), others: b
 
 
 def read_documents(source: Source | str, *, features: Sequence[str] = ()) -> Ids:
-    """Read a catalogue's ids and these features of its documents. A repeated id is rejected."""
+    """Read a catalog's ids and these features of its documents. Reject a repeated id."""
     documents, parts = _read_ids(
         source, Kind(("doc_id",), None), partial(read_features, names=features), alone=not features
     )
@@ -180,7 +172,7 @@ def read_documents(source: Source | str, *, features: Sequence[str] = ()) -> Ids
 def read_texts(
     source: Source, key: Literal["query_id", "doc_id"], ids: Collection[str], columns: Sequence[str]
 ) -> tuple[tuple[InputFile, ...], dict[str, str]]:
-    """Return the files, and the texts of some queries or documents, from the first of the columns that a file has."""
+    """Return the files, and the texts of some queries or documents, from the first of the columns in a file."""
     wanted = strings(ids)
 
     def take(part: FilePart, table: pa.Table) -> dict[str, str]:
@@ -200,12 +192,10 @@ def read_texts(
 
 
 def _texts(part: FilePart, name: str) -> list[str | None]:
-    """Return the texts of a column, None for a cell that is empty or holds blanks alone."""
     return [_text(part, name, row, cell) for row, cell in enumerate(part.format.cells(part, [name])[name])]
 
 
 def _other_texts(part: FilePart, known: Collection[str]) -> dict[str, list[str | None]]:
-    """Return the texts of all other columns that hold only texts and numbers, and occur once."""
     columns = part.format.columns(part)
     texts = {}
     for name in columns:
@@ -245,7 +235,6 @@ def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None, man
 
 
 def _rows(path: str, kind: Kind, part: FilePart, table: pa.Table) -> Rows:
-    """Return the rows of a part, numbered from its first. Reject a value that cannot be in its row."""
     batches = [batch for batch in table.unify_dictionaries().to_batches(max_chunksize=_CHUNK) if batch.num_rows]
     chunks = tuple(
         Chunk(
@@ -271,7 +260,6 @@ def _rows(path: str, kind: Kind, part: FilePart, table: pa.Table) -> Rows:
 def _read_ids(
     source: Source | str, kind: Kind, further: Callable[[FilePart], T], *, alone: bool
 ) -> tuple[Ids, list[T]]:
-    """Return the ids, and what `further` takes from each file. If the ids are alone, a file is read in parts."""
     reading = Reading(source, kind, PART_ROWS if alone else None)
     tables, taken = zip(*reading.each(lambda part, table: (table, further(part))), strict=True)
     path = reading.source.path
@@ -286,7 +274,6 @@ def _read_ids(
 
 
 def _parsed(part: FilePart, kind: Kind) -> pa.Table:
-    """Return the rows of a part. Ranks in place of scores become scores, and pairs without grades have grade 1."""
     if part.kind.value is None and part.format is FORMATS["jsonl"]:
         columns = part.format.columns(part)  # the layout was recognised by the first object
         part = part if not recognise(kind.columns, part.names, columns).graded else replace(part, kind=kind)
@@ -297,7 +284,6 @@ def _parsed(part: FilePart, kind: Kind) -> pa.Table:
 
 
 def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
-    """Return the negative ranks of a file without scores. What is no rank may be a score of that name."""
     ranks = table.column(RANK).to_numpy()
     odd = np.flatnonzero(~((ranks >= 0) & (ranks == np.rint(ranks))))
     if odd.size:
@@ -310,7 +296,6 @@ def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
 
 
 def _cut_off(part: FilePart, message: str) -> str:
-    """Return the end of a message that names the last line of a file, if that has no end; empty otherwise."""
     data = part.data
     if part.spans is not None or not len(data) or bytes(data[-1:]) == b"\n":
         return ""
@@ -320,10 +305,9 @@ def _cut_off(part: FilePart, message: str) -> str:
 
 
 class Reading:
-    """Input that is parsed from beginning to end, each time that you iterate over it."""
+    """Input that is parsed from beginning to end at each iteration."""
 
     def __init__(self, source: Source | str, kind: Kind, n_rows: int | None = None) -> None:
-        """Prepare to read. `n_rows` is about the rows of a part; None if each file is one part."""
         self.source = Source(source) if isinstance(source, str) else source
         self.kind = kind
         self.files: list[InputFile] = []
@@ -335,16 +319,10 @@ class Reading:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Layouts that were recognised in the files, a line each."""
         return tuple(f"{remark} (such as {path})" for remark, path in self._paths.items() if remark)
 
     def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
-        """Yield what `take` returns for each part with rows, in the order of the files.
-
-        Args:
-            take: Function of a part and its rows.
-            at_a_time: Parts of a file that are parsed and taken from side by side.
-        """
+        """Yield the result of `take` for each part with rows, in the order of the files."""
         self.files, self._opened, self._sizes, self._lists = [], [], [], ListedQueries()
         if self.source.held is not None:
             yield self._take_held(self.source.held, take)
@@ -393,7 +371,6 @@ class Reading:
         return take(part, table)
 
     def held_part(self, held: InMemory) -> FilePart:
-        """Return an input in memory as one part."""
         from rankledger.pipeline.data.formats.memory import MEMORY
 
         source = self.source
@@ -402,7 +379,6 @@ class Reading:
         return recognised(part, memoryview(b""), ended=True)
 
     def place(self, row: int) -> str:
-        """Return where a row is, such as `line 3`; with its file, if there are several."""
         if self.source.held is not None:
             return self.held_part(self.source.held).position(row)
         number = 0
@@ -428,29 +404,22 @@ class Reading:
 
 
 class RankingRanges(Reading):
-    """A model's rankings as `read_ranking` reads them, part by part."""
+    """Rankings of a model as `read_ranking` reads them, part by part."""
 
     def __init__(
         self, source: Source | str, *, by: Literal["rank", "score"] = "score", n_rows: int = PART_ROWS
     ) -> None:
-        """Prepare to read parts of about `n_rows` rows."""
         super().__init__(source, _RANKING if by == "score" else _RANKS, n_rows)
         self.path = self.source.path
         self.last_fields: list[bytes] = []  # of TREC text, of the last line with a row, once all parts were taken
         self.rank_order = 0  # 1 if scores rise with the ranks beside them, -1 if they fall, 0 if neither is clear
 
     def __iter__(self) -> Iterator[Rows]:
-        """Yield the rows of each part, at least one. Each time the input is read anew."""
         for begin, rows in self.each_range(lambda rows, _: rows):
             yield replace(rows, place=partial(lambda begin, row: self.place(begin + row), begin))
 
     def each_range(self, function: Callable[[Rows, bool], T], at_a_time: int = 1) -> Iterator[tuple[int, T]]:
-        """Yield the rows before each part, and what the function makes of its rows, in order.
-
-        Args:
-            function: Function of a part's rows, numbered from its first, and whether they are all rows.
-            at_a_time: Parts that are parsed and passed to the function side by side.
-        """
+        """Yield the number of rows before each part, and the function's result for its rows."""
 
         def take(part: FilePart, table: pa.Table) -> tuple[int, T, list[bytes], int]:
             rows = _rows(self.path, self.kind, part, table)

@@ -1,8 +1,4 @@
-"""Roles of the files of a folder: each is given to the readers of an evaluation, and the one that takes it says so.
-
-What no reader takes has no role, and the reader's message says what is wrong. If several readers take a file, its
-numbers decide.
-"""
+"""Roles of the files of a folder, found by the readers of an evaluation."""
 
 from __future__ import annotations
 
@@ -56,7 +52,7 @@ _MODELS = ("model", "provider", "prompt", PLACE)  # labels that tell models apar
 
 @dataclass(frozen=True, eq=False)
 class Recognised:
-    """A file, or the samples of one model in a tool's results, and its role."""
+    """File, or samples of one model in a tool's results, and its role."""
 
     path: str
     role: Role | None  # None if no reader takes the file
@@ -73,7 +69,6 @@ class Recognised:
 
     @property
     def name(self) -> str:
-        """Path, and what is selected."""
         chosen = ", ".join(f"{label} {text}" for label, text in self.select.items() if text != REPLICATE)
         return f"{self.path} ({chosen})" if chosen else self.path
 
@@ -97,7 +92,6 @@ def _of_file(file: StoredFile) -> list[Recognised]:
 
 
 def _first_bytes(file: StoredFile) -> bytes:
-    """Return the beginning of a file, uncompressed; nothing of one that cannot be read."""
     beginning = bytearray(_TEXT)
     with suppress(InputError), file.contents() as contents:
         n_read = contents.readinto(memoryview(beginning))
@@ -106,7 +100,6 @@ def _first_bytes(file: StoredFile) -> bytes:
 
 
 def _outputs(path: str, tool: Format) -> Iterator[Recognised]:
-    """Yield the outputs in a tool's results: one for each model, prompt, task and the like."""
     samples = read_samples(Source(path, tool.name))
     if not samples:
         raise InputError(f"{path}: no samples")

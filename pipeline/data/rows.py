@@ -1,4 +1,4 @@
-"""Rows that were read from inputs, and the files that they are from."""
+"""Rows that were read from inputs, and their files."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ class InputFile:
 
     @property
     def digest(self) -> str:
-        """Hex digest, behind `ranges_sha256:` if it is that of ranges."""
+        """Hex digest, after `ranges_sha256:` if it is of ranges."""
         return self.sha256 or f"ranges_sha256:{self.ranges_sha256}"
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """Fields as a manifest has them, with the one digest that there is."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -46,7 +45,7 @@ def short_digest(digest: str) -> str:
 
 @dataclass(frozen=True)
 class Content:
-    """All that decides which rows are read from an input."""
+    """Key of the rows that are read from an input."""
 
     # digest of the stored bytes, format, and compression (`.gz`, or empty) of each file, in order
     files: tuple[tuple[str, str, str], ...]
@@ -55,7 +54,7 @@ class Content:
 
 
 def row_number(row: int) -> str:
-    """Return where a row, counted from 0, is, if nothing else is known of it."""
+    """Return the place of a row, counted from 0."""
     return f"row {row + 1}"
 
 
@@ -65,20 +64,19 @@ MANY_ROWS = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some of an input's rows, n of them, as they were parsed."""
+    """Parsed chunk of n rows of an input."""
 
     query_codes: npt.NDArray[np.int32]  # (n,) place of each row's query among the distinct query ids
     doc_ids: pa.StringArray
     values: npt.NDArray[np.floating]  # (n,) finite relevance, score, rating or prediction, in as few bits as hold it
 
     def recoded(self, codes: npt.NDArray[np.int32]) -> Chunk:
-        """Return the chunk with other codes in place of each code."""
         return replace(self, query_codes=codes[self.query_codes])
 
 
 @dataclass(frozen=True, eq=False)
 class StoredChunk:
-    """Rows whose queries and documents are in a temporary file, and are read from it each time."""
+    """Rows whose queries and documents are read from a temporary file at each access."""
 
     values: npt.NDArray[np.floating]
     read_codes: Callable[[], npt.NDArray[np.int32]]  # reads a number for each row's query
@@ -97,7 +95,6 @@ class StoredChunk:
         return replace(self, codes=codes[self.codes])
 
     def __reduce__(self) -> tuple[type[Chunk], tuple[object, ...]]:
-        """Send the documents to another process."""
         return Chunk, (self.query_codes, self.doc_ids, self.values)
 
 
@@ -105,8 +102,8 @@ class StoredChunk:
 class Rows:
     """Rows of one input: N of (query, document, value).
 
-    A large output is worked on chunk by chunk, by as many threads as there are cores. A chunk fits into the cache, and
-    nothing is copied. A whole column is made when it is first asked for.
+    A large output is processed chunk by chunk, with a thread per core, without copies. A whole column is made on first
+    use.
     """
 
     path: str
@@ -119,12 +116,10 @@ class Rows:
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """Number of rows up to the end of each chunk."""
         return tuple(accumulate(len(chunk.values) for chunk in self.chunks))
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """Number of rows of each of `query_ids`."""
         counts = np.zeros(len(self.query_ids), dtype=np.int64)
         for chunk in self.chunks:
             counts += np.bincount(chunk.query_codes, minlength=len(counts))
@@ -141,7 +136,7 @@ class Rows:
         return concatenate([chunk.doc_ids for chunk in self.chunks])
 
     def take_doc_ids(self, rows: npt.NDArray[np.signedinteger]) -> pa.StringArray:
-        """Return the documents of these rows, in any order, by chunk: Arrow would make one array of all chunks."""
+        """Return the documents of these rows, in any order, by chunk: Arrow would join all chunks."""
         from rankledger.pipeline.support.arrow import concatenate, integers  # not at the top: configs need no Arrow
 
         order = np.argsort(rows)
@@ -160,7 +155,6 @@ class Rows:
         return np.concatenate([chunk.values for chunk in self.chunks])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Rows:
-        """Copy these rows, at least one, with the queries that they have."""
         from rankledger.pipeline.support.arrow import integers
 
         codes = self.query_codes[rows]
@@ -176,7 +170,6 @@ class Rows:
         )
 
     def without(self, rows: npt.NDArray[np.int64]) -> Rows:
-        """Return the other rows, perhaps none, with the queries of all rows."""
         from rankledger.pipeline.support.arrow import bools
 
         kept = np.ones(self.ends[-1], dtype=bool)
@@ -192,7 +185,7 @@ class Rows:
         return replace(self, chunks=tuple(chunks), place=lambda row: self.place(int(numbers[row])), subtopics=subtopics)
 
     def between(self, begin: int, end: int) -> Rows:
-        """Return the rows from one number up to another, not copied, with the queries of all rows."""
+        """Return the rows of a range, not copied, with the queries of all rows."""
         chunks = [
             Chunk(chunk.query_codes[own], chunk.doc_ids[own], chunk.values[own])
             for chunk, after in zip(self.chunks, self.ends, strict=True)
@@ -223,7 +216,7 @@ def merge_rows(parts: Sequence[Rows]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """Ids of a queries table or a catalogue, each once."""
+    """Ids of a queries table or a catalog, each once."""
 
     path: str
     files: tuple[InputFile, ...]

@@ -30,24 +30,24 @@ class Scores:
     """Scores of one model on one dataset: M measures of Q queries, in the order of their ids as UTF-8 bytes.
 
     Attributes:
-        dataset: name.
-        model: name.
+        dataset: Dataset name.
+        model: Model name.
         query_ids: (Q,) ids.
-        measures: measures of the rows of `values`.
-        values: (M, Q) scores, NaN where undefined.
+        measures: Measures of the rows of `values`.
+        values: (M, Q) scores, NaN if undefined.
         weights: (M, Q) weight of each query in the mean: 1, or its pairs if the measure is pooled.
-        figures: measures that have one figure per dataset and none per query.
+        figures: Values of measures that have one per dataset and none per query.
         missing: (Q,) True for a query without output.
-        tie_bounds: (3, M, Q) least, mean and greatest score over all orders of tied documents; NaN where undefined.
-        moments: by measure the (S, Q) means that its figure is made of, if that is none of its scores.
-        figure_errors: jackknife standard errors of `figures`, NaN where undefined.
-        record: hash of the manifest of an earlier evaluation; None for this one.
-        replicates: scores of each replicate, whose means these are; empty for a model with one output.
-        replicate: name of the replicate; empty for a model's own scores.
-        shared_seeds: True if replicates of the same name have the same seed as those of other such models.
-        failed: reason by measure of the user's own that failed, whose scores are NaN.
-        unscored: (Q,) True if an external score that had to be given is undefined.
-        n_gone: by measure, queries that a record scored and that the dataset no longer has, if no table names them.
+        tie_bounds: (3, M, Q) minimum, mean and maximum score over all orders of tied documents. NaN if undefined.
+        moments: (S, Q) means that a figure is made of, by measure, if it is not made of scores.
+        figure_errors: Jackknife standard errors of `figures`, NaN if undefined.
+        record: Hash of the manifest of an earlier evaluation. None for this one.
+        replicates: Scores of each replicate, whose means these are. Empty for a model with one output.
+        replicate: Name of the replicate. Empty for a model's own scores.
+        shared_seeds: True if replicates of the same name have the same seed as in other such models.
+        failed: Reason by custom measure that failed, whose scores are NaN.
+        unscored: (Q,) True if a required external score is undefined.
+        n_gone: Queries by measure that a record scored and the dataset no longer has, if no table names them.
     """
 
     dataset: str
@@ -70,7 +70,7 @@ class Scores:
     n_gone: Mapping[Measure, int] = field(default_factory=dict)
 
     def renamed(self, ids: Mapping[str, str]) -> Scores:
-        """Return the same scores with other ids of some queries."""
+        """Return the scores with other ids of some queries."""
         query_ids = np.array([ids.get(query_id, query_id) for query_id in self.query_ids.tolist()], dtype=object)
         return replace(self, query_ids=query_ids, replicates=tuple(own.renamed(ids) for own in self.replicates))
 
@@ -81,5 +81,5 @@ class Scores:
 
     @property
     def output(self) -> OutputKey:
-        """Output that the scores are of."""
+        """Output that was scored."""
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model

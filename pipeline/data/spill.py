@@ -1,4 +1,4 @@
-"""Rows on disk: in a temporary file, because they take most of the memory and few are needed at a time."""
+"""Rows in a temporary file, because they take most of the memory and few are needed at a time."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ class Spill:
     """Temporary file of Arrow batches, which is deleted with the last function that reads from it."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Create the file in a folder if that is possible, else in the system's folder (None)."""
         self._file = _create_file(folder)
         self._lock = Lock()
 
     def write(self, **columns: pa.Array) -> Callable[[], pa.RecordBatch]:
-        """Write columns. Return the function that reads them."""
         batch = pa.RecordBatch.from_arrays([*columns.values()], [*columns])
         stored = batch.serialize()
         with self._lock:
@@ -42,7 +40,6 @@ class Spill:
         return partial(self._read, place, len(stored), batch.schema)
 
     def keep(self, chunk: Chunk, n_queries: int) -> StoredChunk:
-        """Write the queries and documents of a chunk. Return a chunk that reads them."""
         numbers = pa.py_buffer(np.ascontiguousarray(chunk.query_codes))
         codes = self.write(query=pa.Int32Array.from_buffers(pa.int32(), len(chunk.values), [None, numbers]))
         documents = self.write(doc_id=chunk.doc_ids)

@@ -1,4 +1,4 @@
-"""The two files of `rankledger trec_eval`: judgments in each of trec_eval's formats, and a ranking."""
+"""Both files of `rankledger trec_eval`: judgments in each of trec_eval's formats, and a ranking."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ class JudgedPreferences(NamedTuple):
 
 
 def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[JudgedOutput, str]:
-    """Join judgments and a ranking, and return the tag of the output, from the ranking's last line.
-
-    A relevance that is not a whole number is rejected, because trec_eval would truncate it.
-    """
+    """Join judgments and a ranking. Return the output's tag, from the ranking's last line."""
     judged = _read(qrels)
     _refuse_fractions(judged)
     ranges = _ranges(ranking)
@@ -60,10 +57,7 @@ def join_groups(
 def join_preferences(
     path: str, ranking: str, conventions: Conventions, *, subgroups: bool
 ) -> tuple[JudgedOutput, list[JudgedPreferences], str]:
-    """Join preferences: lines of query, judge, the judge's ranking (if `subgroups`), document and level.
-
-    Ties are broken by ascending id, as trec_eval does here.
-    """
+    """Join preferences: lines of query, judge, the judge's ranking (if `subgroups`), document and level."""
     judged = _read(path, groups=True, subgroups=subgroups)
     ranked, tag = _read_ranking(ranking)
     judgments = index_judgments(replace(judged, subtopics=None), keep_first=True)
@@ -136,7 +130,6 @@ def _tag(ranges: readers.RankingRanges) -> str:
 
 
 def _group_numbers(judged: Rows) -> npt.NDArray[np.int64]:
-    """Return (N,) the place of each row's group among those of its query."""
     assert judged.subtopics is not None, "what was asked for"
     names, codes = np.unique(np.array(judged.subtopics.to_pylist(), dtype=object), return_inverse=True)
     groups, rows = np.unique(judged.query_codes.astype(np.int64) * len(names) + codes, return_inverse=True)

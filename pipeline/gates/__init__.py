@@ -1,1 +1,1 @@
-"""Gates: from figures and earlier evaluations to verdicts."""
+"""Gates: verdicts from figures and earlier evaluations."""

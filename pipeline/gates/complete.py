@@ -12,13 +12,12 @@ from rankledger.pipeline.gates.verdicts import Verdict
 
 
 class CompleteGate(GateJudge):
-    """An output may lack at most a share of the judged queries. One that is missing as a whole fails."""
+    """Gate on the share of judged queries without output. A missing output fails."""
 
     by_measure = False
     hinders = True
 
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-        """Return a verdict per task."""
         return [_judge_output(gate, *task, evidence) for task in gate.tasks]
 
 

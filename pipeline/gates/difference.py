@@ -1,4 +1,4 @@
-"""Gates on the difference to a baseline, which is held to a margin."""
+"""Gates on the difference to a baseline."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rankledger.pipeline.inference.tables import ALL
 
 
 class DifferenceGate(GateJudge):
-    """The interval of a difference to a baseline must lie above a margin."""
+    """Gate that requires the interval of a difference to a baseline to be above a margin."""
 
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
         lines: list[GateCheck] = []
@@ -42,7 +42,6 @@ class DifferenceGate(GateJudge):
         return located if gate.looks is None else _looked(gate, subjects, located, evidence)
 
     def fails_anyway(self, gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
-        """Return whether queries with the best scores could not mend a failure."""
         low, high = measure.metric.range
         return fails_by_interval(verdict, measure, share, high - low)
 
@@ -71,7 +70,6 @@ def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
 def _differences(
     gate: PlannedGate, subjects: Sequence[Subject], sample: Sample, evidence: Evidence
 ) -> Iterator[GateCheck]:
-    """Yield the lines of one dataset. Their differences are asked for together, because some are drawn anew."""
     asked = [(subject, name) for subject in subjects for name in slices_of(gate, sample, *subject[1:])[0]]
     pairs = [_pairs(gate, subject, name, sample, evidence) for subject, name in asked]
     found = iter(sample.differences([*chain.from_iterable(pairs)]))
@@ -93,7 +91,6 @@ def _differences(
 
 
 def _unpaired(sample: Sample, pair: Pair) -> str:
-    """Say that families share their seeds and cannot be paired by them, and why; empty otherwise."""
     names = sample.unshared_replicates(pair)
     if not names:
         return ""
@@ -102,9 +99,9 @@ def _unpaired(sample: Sample, pair: Pair) -> str:
 
 
 def _pairs(gate: PlannedGate, subject: Subject, slice: str, sample: Sample, evidence: Evidence) -> list[Pair]:
-    """Return the difference and, if the margin is relative, also that from the share of the baseline to be kept.
+    """Return the difference and, if the margin is relative, the difference to the share of the baseline to be kept.
 
-    The margin is a share of the absolute value of the baseline's mean, so that a score below 0 may drop, too.
+    The margin is a share of the absolute mean of the baseline, so that a score below 0 may drop, too.
     """
     dataset, model, measure = subject
     plain = Pair(model, evidence.baselines[gate.name, dataset, model].key, measure, slice)

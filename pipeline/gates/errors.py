@@ -1,8 +1,7 @@
-"""How often gates err: in one night, in one night together, and over the looks of many nights.
+"""Error rates of gates: in one night, of all gates in a night, and over the looks of many nights.
 
-A gate with looks spends a part of its error on each output that is new to it. An output whose scores, and whose
-baseline's, it has compared before gives the same verdict again and costs nothing. By Bonferroni's inequality the parts
-add up, however much of the error of one night the next one shares.
+A gate with looks spends a part of its error on each new output. The same scores give the same verdict again at no cost.
+By Bonferroni's inequality the parts add up.
 """
 
 from __future__ import annotations
@@ -27,12 +26,7 @@ _SPREAD = 0.1  # of differences, as a share of the range, before anything is mea
 
 
 def errors_of(gate: PlannedGate, confidence: float) -> tuple[float, float] | None:
-    """Return how often a gate errs in one evaluation at its limit, over all lines; None for gates that count.
-
-    The first error fails a model that is at its limit, a false alarm. The second passes such a model, and needs no
-    correction for many nights or gates: a model that is released passes all gates, so that it gets through no more
-    often than at the gate whose limit it is beyond.
-    """
+    """Return a gate's rates of false alarms and of missed failures at its limit. None for gates that count."""
     if not gate.by_interval:
         return None
     passing = 1 - confidence if gate.kind == "query_drop" else (1 - confidence) / 2
@@ -41,9 +35,9 @@ def errors_of(gate: PlannedGate, confidence: float) -> tuple[float, float] | Non
 
 
 def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
-    """Say in how many nights some gate fails though all models are just at its limit; empty without such gates.
+    """Return a sentence on the share of nights in which a gate fails though all models are at its limit.
 
-    Gates that err independently do so together in 1 - Π(1 - error) of nights, and in no case in more than Σ error.
+    Independent gates do so in 1 - Π(1 - error) of nights, any gates in at most Σ error. Empty without such gates.
     """
     errors = [
         errors[0] * (2 if gate.at_least is not None and gate.at_most is not None else 1)
@@ -64,10 +58,10 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
 
 
 def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], confidence: float) -> Iterator[str]:
-    """Say which slices have too few queries, or clusters, to be decided by a gate, a line per gate and dataset.
+    """Yield a line per gate and dataset on slices with too few queries or clusters to be decided.
 
-    A margin is taken to be decided if a model without a change passes with a power of 80% and differences have a
-    standard deviation of a tenth of the measure's range.
+    A margin counts as decided if an unchanged model passes with a power of 80% and differences have a standard
+    deviation of a tenth of the measure's range.
     """
     for gate in gates:
         columns = tuple(f"{column}=" for column in gate.slices)
@@ -118,7 +112,6 @@ class Look:
     allowed: bool = True  # False if its verdicts are inconclusive
 
     def applied(self, verdict: Verdict) -> Verdict:
-        """Return a verdict on this output with its count."""
         if self.allowed:
             return replace(verdict.with_details(self.note), looks=self.count)
         reason = f"{verdict.reason}; {self.note}"
@@ -151,7 +144,7 @@ def looks_after(
     before: Mapping[LookKey, Mapping[str, str]] | str,
     night: date,
 ) -> tuple[SpentLooks, ...] | None:
-    """Return all looks spent, now and before, also of gates that are not among these; None if unknown."""
+    """Return all looks spent, now and before, also of other gates. None if unknown."""
     if isinstance(before, str):
         return None
     by_name = {gate.name: gate for gate in gates}
@@ -167,16 +160,12 @@ def looks_after(
 
 
 def _counting(gate: PlannedGate, days: Mapping[str, str], night: date) -> dict[str, str]:
-    """Return the looks that count: those on or after the day that the gate names; all until the night of that day."""
     since = gate.looks.since if gate.looks else None
     return {digest: day for digest, day in days.items() if since is None or since > night or day >= str(since)}
 
 
 def _digest(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> str:
-    """Return a digest of all that verdicts depend on; empty if the model scores like its baseline everywhere.
-
-    Then nothing is estimated, so that nothing can be found by mistake.
-    """
+    """Return a digest of all that verdicts depend on. Empty if the model scores like its baseline everywhere."""
     digest, same = hashlib.sha256(repr((gate.margin, gate.relative, gate.slices)).encode()), True
     for dataset, model, measure in subjects:
         baseline = evidence.baselines[gate.name, dataset, model].key

@@ -45,13 +45,12 @@ class Baseline:
 
     @property
     def name(self) -> str:
-        """Name in reasons."""
         return self.night or self.label
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Everything that gates are judged by. Tasks are (dataset, model)."""
+    """Everything that gates judge by. Tasks are (dataset, model)."""
 
     samples: Mapping[str, Sample]  # by dataset; the scores of baselines are among those of its models
     rule: IntervalRule  # before the number of lines is accounted for
@@ -77,12 +76,10 @@ class Evidence:
     compared: Collection[str] = ()  # models that others are compared with, beside gates
 
     def has(self, dataset: str, measure: Measure) -> bool:
-        """Return whether the dataset measures it: one of several measures of a gate may be another dataset's."""
         sample = self.samples.get(dataset)
         return sample is None or any(measure == scored for _, scored in sample.contributions)
 
     def incomparable(self, gate: PlannedGate, subject: Subject) -> str | None:
-        """Return why the model cannot be compared with the gate's baseline by this measure; None if it can."""
         dataset, model, measure = subject
         baseline = self.baselines[gate.name, dataset, model]
         if measure in baseline.reasons:
@@ -94,7 +91,7 @@ class Evidence:
 
 
 def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> tuple[list[str], dict[str, int]]:
-    """Return `all` and the slices with enough clusters to be judged; and the others, with their clusters."""
+    """Return `all` and the slices with enough clusters to be judged, and the others with their clusters."""
     asked = {
         name: sample.figure(model, measure, name).n_clusters
         for name in sample.slices_of(measure)
@@ -112,10 +109,10 @@ class GateJudge(ABC):
 
     @abstractmethod
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-        """Return the verdicts on these subjects, none of which is hindered, before they are weighed."""
+        """Return the verdicts on these subjects before they are weighed. None of the subjects is hindered."""
 
     def fails_anyway(self, gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
-        """Return whether a failure stays one, whatever the scores that this share of the queries lacks."""
+        """Return whether a failure remains for any scores of this share of queries."""
         return False
 
 
@@ -134,5 +131,5 @@ def outcome_of_slice(gate: PlannedGate, slice: str, outcome: Outcome) -> Outcome
 
 
 def unit_of(sample: Sample) -> str:
-    """Return what is drawn as one: `queries` or `clusters`."""
+    """Return the sampling unit: `queries` or `clusters`."""
     return "queries" if sample.groups.clusters is None else "clusters"

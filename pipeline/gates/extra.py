@@ -12,12 +12,11 @@ from rankledger.pipeline.gates.verdicts import Verdict
 
 
 class ExtraGate(GateJudge):
-    """An external metric of a model is held to limits, as it is."""
+    """Gate that compares an external metric with limits."""
 
     by_measure = False
 
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-        """Return a verdict per task."""
         return [_judge_number(gate, *task, evidence) for task in gate.tasks]
 
 

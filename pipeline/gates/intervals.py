@@ -1,4 +1,4 @@
-"""Limits, intervals that hold together, and their verdicts in words, with the figures that they rest on."""
+"""Limits, joint intervals, and their verdicts with reasons."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ _HIGHEST = 1 - 1e-12  # beyond it no resample is left outside anyway, and the ta
 
 
 def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRule:
-    """Return the rule by which intervals of these figures hold all at once; for one figure the rule as it is.
+    """Return the rule by which intervals of these figures hold jointly.
 
-    Over each resample the figures' distances from their estimates, in standard errors, have a greatest one; c is the
-    quantile of these at the confidence asked for. An interval then reaches c standard errors, or what BCa makes of that
-    level. Figures that move together, such as a slice and `all`, cost less than by Bonferroni's correction, which is
-    taken if one is of a family of replicates.
+    Over each resample the figures' distances from their estimates, in standard errors, have a maximum. An interval
+    reaches the quantile c of these maxima in standard errors, or BCa's counterpart of that level. Figures that move
+    together, such as a slice and `all`, cost less than by Bonferroni's correction, which applies if one of the models
+    has replicates.
 
     Args:
-        figures: Each with B resamples; resample b of one goes with resample b of the others. One that leaves a figure
-            undefined counts as infinitely far.
-        rule: How an interval is read off, and how often all of them together should cover.
+        figures: Figures that share B resamples. A resample that leaves a figure undefined counts as infinitely far.
+        rule: Method of the intervals, with their joint coverage.
 
     Reference:
         Westfall & Young 1993, Resampling-Based Multiple Testing, chapter 2: max t in a single step, as intervals.
@@ -67,7 +66,7 @@ Ends = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class GateRule:
-    """Rules by which the intervals of a gate's lines are made.
+    """Settings of the intervals of a gate's lines.
 
     A model is released only if all lines pass. So the end that decides a pass needs no correction for several lines
     (intersection-union test, Berger 1982), and the end that decides a failure does.
@@ -93,10 +92,7 @@ class Found:
     level: str = ""  # such as `interval of 97.5%, for 2 lines`; empty if it is that of the tables, or there is none
 
     def written(self, estimate: float, limit: float, *, signed: bool = False) -> str:
-        """Return the estimate with its interval, such as `0.0213 [0.0107, 0.0322]`, with digits that show the limit.
-
-        A negative difference is mirrored, with its interval and the limit. A level is `signed`.
-        """
+        """Return the estimate with its interval, such as `0.0213 [0.0107, 0.0322]`, with digits that show the limit."""
         side = -1.0 if estimate < 0 and not signed else 1.0
         ends = [side * end for end in self.ends[:: int(side)] if end is not None]
         written, *interval = format_apart([side * estimate, *ends], side * limit)
@@ -106,7 +102,7 @@ class Found:
 def format_level(
     confidence: float, causes: Sequence[str] = (), failing_error: float | None = None, rare: str = ""
 ) -> str:
-    """Return such as `98.3%, for 3 lines and few queries`; two digits of the error, so that none is rounded to 100%."""
+    """Return a text such as `98.3%, for 3 lines and few queries`, with two digits of the error."""
     error = 100 * (1 - confidence)
     level = f"{100 - float(f'{error:.2g}'):.12g}%" if error >= _LEAST_ERROR else f"over {100 - _LEAST_ERROR:g}%"
     level += f", for {' and '.join(causes)}" if causes else ""
@@ -129,22 +125,19 @@ class Limit:
     least: bool = True
 
     def outcome(self, low: float, high: float) -> Outcome:
-        """Return where an interval lies; one that touches the limit straddles it."""
         if low <= self.value <= high:
             return "inconclusive"
         return "pass" if (low > self.value) == self.least else "fail"
 
     def holds(self, number: float) -> bool:
-        """Return whether a number that is known exactly is within it, or just at it."""
         return number >= self.value if self.least else number <= self.value
 
     def __str__(self) -> str:
-        """What it asks for, in words."""
         return f"at least {self.value:.12g} is asked for" if self.least else f"at most {self.value:.12g} is allowed"
 
 
 def asked(limits: Sequence[Limit]) -> str:
-    """Return what one or two limits ask for, in words."""
+    """Return one or two limits in words."""
     return " and ".join(map(str, limits))
 
 
@@ -155,7 +148,7 @@ def limits_of(gate: PlannedGate) -> tuple[Limit, ...]:
 
 
 def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
-    """Return the worst outcome of several limits, and the first limit that it is due to."""
+    """Return the worst outcome of several limits, and the first limit that causes it."""
     return max(found, key=lambda pair: _SEVERITY.index(pair[0]))
 
 
@@ -172,11 +165,11 @@ class CrashCount:
     unit: str  # `queries` or `clusters`
 
     def ends(self, error: float) -> tuple[float, float]:
-        """Return the least and the greatest share of all such queries that could crash, each with this error."""
+        """Return the minimum and maximum possible share of such queries, each with this error."""
         return exact_interval(self.crashed, self.n, 1 - 2 * error) if self.n else (0.0, 1.0)
 
     def n_needed(self, share: float, failing: float, passing: float) -> int | None:
-        """Return how many show the share to be below or above this one, if theirs stays; None if none would.
+        """Return the queries that decide the share if it stays. None if no number does.
 
         `failing` is the one-sided error of showing it to be above, `passing` of showing it to be below.
         """
@@ -191,13 +184,12 @@ class CrashCount:
         return least_count(decides, self.n)
 
     def __str__(self) -> str:
-        """Such as `2 of 50 queries`."""
         one = self.unit.removesuffix("s") if self.unit == "clusters" else "query"
         return f"{self.crashed:,} of {self.n:,} {self.unit}" if self.crashed else f"no {one} of {self.n:,}"
 
 
 def is_enough(figure: Resampled) -> bool:
-    """Return whether a figure rests on enough clusters for its resamples to decide."""
+    """Return whether a figure has enough clusters for its resamples to decide."""
     return figure.mark == "" and figure.n_clusters >= LEAST_CLUSTERS
 
 
@@ -229,12 +221,12 @@ class GateCheck:
 
     @property
     def trusted(self) -> bool:
-        """True if the interval of the resamples may decide: not if it rests on few queries, nor on fewer than 30."""
+        """True if the interval of the resamples may decide, which needs 30 queries and no few that dominate."""
         return is_enough(self.plain) and math.isfinite(self.judged.std_error)
 
     @property
     def few(self) -> bool:
-        """True if few queries decide a difference, which is judged by Student's t with κ - 1 degrees of freedom."""
+        """True if few queries decide a difference, then judged by Student's t with κ - 1 degrees of freedom."""
         enough = self.plain.n_clusters >= LEAST_CLUSTERS and 2 <= self.plain.kappa < ENOUGH
         return enough and self.baseline is not None and math.isfinite(self.judged.estimate)
 
@@ -247,12 +239,11 @@ class GateCheck:
 
     @property
     def zero_baseline(self) -> bool:
-        """True if the baseline's score may be 0, above or below, so that no share of it can be taken."""
+        """True if the baseline's score may be 0, so that no share of it can be taken."""
         low, high = self.theirs_ends
         return low is not None and high is not None and low <= 0 <= high and not self.unchanged
 
     def found(self, rule: GateRule, limit: Limit) -> Found:
-        """Return the interval to judge by one limit."""
         confidence = rule.passing.confidence
         method, (low, high) = self._interval(rule.passing)
         error, how, far = self._failing_end(rule, limit) if rule.rare else (None, "", low)
@@ -296,7 +287,6 @@ class GateCheck:
         return error, "t", end
 
     def outcome(self, ends: Ends, limit: Limit) -> Outcome:
-        """Return the outcome of one limit with this interval."""
         if self.unchanged:  # nothing is estimated here: the difference is 0, which a margin of 0 allows
             return "pass" if (limit.value if self.share is None else -self.share) <= 0 else "fail"
         low, high = ends
@@ -305,11 +295,7 @@ class GateCheck:
         return limit.outcome(low, high)
 
     def n_needed(self, found: Found, limit: Limit) -> int | None:
-        """Return how many queries would decide, if the estimate stays; None if none would.
-
-        The interval that was found shrinks with the root of the number of queries, and must shrink to the distance
-        between estimate and limit. One that may not decide needs queries enough to be trusted, too.
-        """
+        """Return the queries that would decide if the estimate stays. None if no number would."""
         least = 1.0
         if not (self.trusted or self.few or self.bounded) and self.plain.n_clusters:
             few = LEAST_CLUSTERS / self.plain.n_clusters
@@ -318,7 +304,6 @@ class GateCheck:
         return None if times is None else max(math.ceil(self.judged.n_queries * times), self.judged.n_queries + 1)
 
     def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
-        """Return by how much the queries must grow for an interval to decide, and at least; None if it never would."""
         low, high = ends
         if self.judged.total_error.replicates or self.zero_baseline:  # which more queries may leave as they are
             return None
@@ -335,7 +320,7 @@ class GateCheck:
 def reason_of(
     line: GateCheck, found: Found, outcome: Outcome, limit: Limit, needed: int | None
 ) -> tuple[str, list[str]]:
-    """Return why a line came out as it did, in a sentence, and what that rests on."""
+    """Return the reason for a line's outcome in a sentence, and the details behind it."""
     _, model, measure = line.subject
     name = subject_name(measure, model, line.slice)
     if not math.isfinite(line.judged.estimate):
@@ -359,19 +344,19 @@ def _unseen(crashes: CrashCount) -> str:
 
 
 def subject_name(measure: Measure, model: str, slice: str) -> str:
-    """Return what is judged, such as `ndcg@10 of dense on market=de`."""
+    """Return a text such as `ndcg@10 of dense on market=de`."""
     return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
 
 
 def format_amount(value: float, digits: int = 4) -> str:
-    """Return a figure with four decimals; one too small for them has an exponent, and 0 no sign."""
+    """Return a figure with four decimals. Smaller ones have an exponent, and 0 no sign."""
     return f"{value + 0.0:.{digits}f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
 
 
 def format_apart(
     numbers: Sequence[float], limit: float, write: Callable[[float, int], str] = format_amount, digits: int = 4
 ) -> list[str]:
-    """Write numbers with as many digits, the same for all, as tell them from a limit that they do not equal."""
+    """Format numbers with equally many digits, enough to tell them from a limit that they do not equal."""
     apart = [number for number in numbers if abs(number - limit) > _SAME]
     while digits < _MOST_DIGITS and any(write(number, digits) == write(limit, digits) for number in apart):
         digits += 1
@@ -453,7 +438,7 @@ def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:
 
 
 def query_drops(sample: Sample, pair: Pair) -> Floats:
-    """Return (Q,) by how much each query of a slice dropped; NaN if undefined."""
+    """Return (Q,) drops of the queries of a slice, NaN if undefined."""
     before, after = (sample.contributions[name, pair.measure].scores for name in (pair.baseline, pair.model))
     drops = (after - before) if pair.measure.metric.direction == "lower" else (before - after)
     mask = sample.slices[pair.slice]
@@ -461,7 +446,7 @@ def query_drops(sample: Sample, pair: Pair) -> Floats:
 
 
 def count_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int64]) -> CrashCount:
-    """Count the queries or clusters of these places, and all that are defined."""
+    """Count the crashed queries or clusters, and all that are defined."""
     clusters, defined = sample.groups.clusters, np.flatnonzero(~np.isnan(drops))
     if clusters is None:
         return CrashCount(len(crashed), len(defined), "queries")
@@ -469,14 +454,14 @@ def count_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int64])
 
 
 def causes_of_rarity(gate: PlannedGate, n_lines: int) -> str:
-    """Return why the end that decides a failure is further out, such as `90 looks, 3 gates and 4 lines`."""
+    """Return the reasons for a corrected failing end, such as `90 looks, 3 gates and 4 lines`."""
     counts = {"looks": gate.looks.changed_outputs if gate.looks else 1, "gates": gate.n_sharing, "lines": n_lines}
     causes = [f"{n} {name}" for name, n in counts.items() if n > 1]
     return " and ".join(filter(None, [", ".join(causes[:-1]), *causes[-1:]]))
 
 
 def interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: IntervalRule) -> list[Verdict]:
-    """Judge lines so that all ends which decide a failure hold at once, as often as one would alone."""
+    """Judge lines so that all ends that decide a failure hold jointly."""
     trusted, n_others = [line.judged for line in lines if line.trusted], sum(line.few or line.bounded for line in lines)
     error = (1 - rule.confidence) / max(1, len(trusted) + n_others)
     shared = replace(rule, confidence=1 - error * len(trusted)) if trusted and n_others else rule
@@ -489,11 +474,11 @@ def interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: Inter
 def _failing_errors(
     gate: PlannedGate, lines: Sequence[GateCheck], confidence: float
 ) -> Mapping[tuple[str, str], float] | None:
-    """Return, by task, the error of the end of each line that decides a failure; None if it needs no correction.
+    """Return the error of the end that decides a failure, by task. None if it needs no correction.
 
-    The error of the gate is divided by its outputs, and that of an output by its lines. So whatever cannot be judged in
-    one night, the errors of an output's looks add up to its part. So far out max t would need hundreds of times as many
-    resamples, to save little: the furthest tails of lines that move together are nearly those of independent ones.
+    The error of the gate is divided by its outputs, and that of an output by its lines, so that the errors of an
+    output's looks add up to its part. Max t would need hundreds of times as many resamples at these levels, to save
+    little.
     """
     errors = errors_of(gate, confidence)
     if errors is None or errors[0] == errors[1]:
@@ -529,10 +514,7 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
 
 
 def fails_by_interval(verdict: Verdict, measure: Measure, share: float, best: float) -> bool:
-    """Return whether a failure stays one if the share of queries without a score had the best value.
-
-    A figure above its limit fails if it stays above with the lowest score there can be.
-    """
+    """Return whether a failure remains if the queries without a score had the best value."""
     if verdict.ci_low is None or verdict.ci_high is None or verdict.estimate is None:
         return False
     limit = verdict.limit or 0.0

@@ -1,12 +1,12 @@
-"""Gates to verdicts: what each gate finds, and the effect of that for each model.
+"""Judge all gates and weigh the outcomes for each model.
 
 A line passes if its whole interval is on the good side of the limit, fails if it is on the other, and is inconclusive
-if it straddles the limit or rests on too little. All lines of a gate are judged at one level, so that the gate as a
-whole errs no more often than one line would. With looks, or with other gates of a night, the end that decides a failure
-is further out (`errors`), and with all looks spent a line is inconclusive.
+if it straddles the limit or rests on too little. All lines of a gate are judged at one level, so that the gate errs no
+more often than one line. With looks, or with other gates of a night, the end that decides a failure is further out
+(`errors`), and with all looks spent a line is inconclusive.
 
-Outputs that are incomplete are found first, because nothing else can be judged of them. An outcome is then weighed:
-what an undecided line counts as, how many nights in a row it must fail, and whether it is waived.
+Incomplete outputs are found first, because nothing else can be judged of them. An outcome is then weighed by
+`on_inconclusive`, `fail_after` and waivers.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
 
 
 def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evidence: Evidence) -> Verdict:
-    """Return the verdict, inconclusive if it rests on too few queries; a failure that no score could mend stays one."""
+    """Return the verdict, inconclusive if too few queries have scores, unless no score could mend a failure."""
     measure, judged = subject[2], verdict
     if verdict.estimate is None or measure.metric.input == "logs":  # two logs are of different queries
         return verdict
@@ -125,7 +125,6 @@ def _shortfalls(gate: PlannedGate, subject: Subject, slice: str, evidence: Evide
 
 
 def _count_unscored(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> tuple[int, int]:
-    """Count the queries without a score of the model, and all that should have one: those with one of the reference."""
     dataset, model, measure = subject
     sample, n_gone = evidence.samples[dataset], len(evidence.gone.get(dataset, ()))
     counted, expected = sample.contributions[model, measure].counted, sample.expected(model, measure)
@@ -182,7 +181,6 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
 
 
 def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict:
-    """Return the verdict with how often in a row it failed; undecided if that is unknown and would decide."""
     if verdict.outcome != "fail":
         return verdict
     if not isinstance(evidence.nights, str):

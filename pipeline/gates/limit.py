@@ -1,4 +1,4 @@
-"""Gates on a figure that is held to limits."""
+"""Gates that hold a figure to limits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from rankledger.pipeline.gates.verdicts import Verdict
 
 
 class LimitGate(GateJudge):
-    """The interval of a figure must lie within limits."""
+    """Gate that requires the interval of a figure to be within limits."""
 
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-        """Return a verdict per subject and slice."""
         lines = []
         for dataset, model, measure in subjects:
             sample = evidence.samples[dataset]
@@ -27,5 +26,4 @@ class LimitGate(GateJudge):
         return interval_verdicts(gate, lines, evidence.rule)
 
     def fails_anyway(self, gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
-        """Return whether queries with the best scores could not mend a failure."""
         return fails_by_interval(verdict, measure, share, measure.metric.range[1])

@@ -37,10 +37,9 @@ _NAMED = 5  # queries that a reason names
 
 
 class QueryDropGate(GateJudge):
-    """At most so many queries, or such a share of all such queries, may drop by more than a limit."""
+    """Gate on the number or share of queries that drop by more than a limit."""
 
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-        """Return a verdict per subject and slice."""
         asked = [
             (subject, name)
             for subject in subjects
@@ -51,7 +50,6 @@ class QueryDropGate(GateJudge):
         return [_drops(gate, *line, evidence, errors, causes_of_rarity(gate, n)) for line in asked]
 
     def fails_anyway(self, gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
-        """Return whether queries without a score could not mend a failure."""
         if not gate.allow_share:
             return True
         return verdict.ci_low is not None and (1 - share) * verdict.ci_low > (verdict.limit or 0.0)

@@ -25,9 +25,9 @@ class LookCount:
     """Number of looks that a gate has spent on a model on a dataset.
 
     Attributes:
-        spent: looks spent, this one included.
-        of: how many there are.
-        output: digest of the scores that were compared; empty if no look was spent on them.
+        spent: Looks spent, including this one.
+        of: Number of looks.
+        output: Digest of the scores that were compared. Empty if no look was spent on them.
     """
 
     spent: int
@@ -48,36 +48,35 @@ class SpentLooks:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one gate says of one model on one dataset, by one measure, in one slice: a line of `gates.json`.
+    """Verdict of a gate on one model on one dataset, by one measure, in one slice: an entry of `gates.json`.
 
     Attributes:
-        gate: the gate's name.
-        dataset: the dataset; empty for an external metric.
-        model: the model.
-        measure: the measure, or the name of the number; empty where queries are counted.
+        gate: Gate name.
+        dataset: Dataset. Empty for an external metric.
+        model: Model.
+        measure: Measure, or name of the external metric. Empty if queries are counted.
         slice: `all`, or `column=value`.
-        outcome: what was found; `not judged` for a slice that is too small to decide, whose effect is `pass`.
-        effect: what that comes to: `pass`, `warn`, `fail`, or `stop` for one that did not fail and blocks the release;
-            after `on_inconclusive`, `fail_after` and a waiver.
-        reason: one sentence that says why.
-        reference: what it was compared with, with the record's id if it is of one; None for a limit.
-        estimate: the figure that was judged: an oriented difference, a figure, a count or a share.
-        ci_low: lower end of its interval.
-        ci_high: upper end.
-        limit: what it was held to, in the same unit.
-        confidence: the level of the interval, by the error of the end that decides a pass at both ends.
-        interval: how it was made: a `bootstrap.method`; `t`, `betting` or `exact` where few queries decide; or empty.
-            With `looks` or `per_night` the end that decides a failure is made apart: `bca+t/t` names how, after the
-            slash.
-        n_needed: queries that would settle an inconclusive verdict if the estimate stays and this interval shrinks with
-            the root of their number; None where none would.
-        nights: how many evaluations in a row failed, this one included.
+        outcome: Outcome. `not judged` for a slice that is too small to decide, whose effect is `pass`.
+        effect: `pass`, `warn`, `fail`, or `stop` for one that did not fail and blocks the release, after
+            `on_inconclusive`, `fail_after` and a waiver.
+        reason: One sentence that says why.
+        reference: Model that it was compared with, with the id of another record. None for a limit.
+        estimate: Value that was judged: an oriented difference, a figure, a count or a share.
+        ci_low: Lower end of its interval.
+        ci_high: Upper end.
+        limit: Limit in the same unit.
+        confidence: Level of the interval, with the error of the passing end at both ends.
+        interval: Method of the interval: a `bootstrap.method`, `t`, `betting` or `exact` if few queries decide, or
+            empty. With `looks` or `per_night` the failing end has a method of its own after the slash: `bca+t/t`.
+        n_needed: Queries that would settle an inconclusive verdict if the estimate stays and the interval shrinks with
+            the root of their number. None if no number would.
+        nights: Number of evaluations in a row that failed, including this one.
         mark: `sparse`, `degenerate`, or empty.
-        failing_error: how often, at most, the true figure lies beyond the end that decides a failure, if several
+        failing_error: Maximum rate at which the true figure lies beyond the end that decides a failure, if several
             lines, looks or other gates make that rarer than beyond the other end.
-        looks: how many looks are spent; None without `looks`, and if that is not known.
-        details: what the reason rests on: the level of the interval if it is not that of the tables, how far it can be
-            trusted, where it changed, looks, advice; empty if there is nothing to say.
+        looks: Number of looks spent. None without `looks`, or if unknown.
+        details: Basis of the reason: the level of the interval if it is not the tables', its reliability, changes,
+            looks, advice. Empty if there is none.
     """
 
     gate: str
@@ -103,7 +102,7 @@ class Verdict:
     details: str = ""
 
     def with_details(self, text: str) -> Verdict:
-        """Return the verdict with more details; unchanged without."""
+        """Return the verdict with more details."""
         return replace(self, details="; ".join(filter(None, [self.details, text])))
 
     @property
@@ -113,7 +112,7 @@ class Verdict:
 
     @property
     def counts_queries(self) -> bool:
-        """True if the estimate is a count or a share of queries that lost much, and not a figure of the measure."""
+        """True if the estimate is a count or a share of queries that lost much."""
         return self.interval == "exact"
 
     @property
@@ -123,7 +122,7 @@ class Verdict:
 
 
 def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:
-    """Return `fail` if a verdict fails, else `inconclusive` if one that must be settled is not, else `pass`."""
+    """Return `fail` if a verdict fails, else `inconclusive` if a required one is not settled, else `pass`."""
     effects = {verdict.effect for verdict in verdicts}
     if "fail" in effects:
         return "fail"
@@ -131,7 +130,7 @@ def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inc
 
 
 def overall_effect(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
-    """Return the effect of all verdicts, in a word; empty if there are none."""
+    """Return the effect of all verdicts in a word. Empty if there are none."""
     found = overall_outcome(verdicts)
     if found == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
         return "warn"

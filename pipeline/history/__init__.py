@@ -1,1 +1,1 @@
-"""Earlier evaluations: references, comparability, and what changed."""
+"""Earlier evaluations: references, comparability, and changes."""

@@ -1,4 +1,4 @@
-"""From scores to estimates, comparisons, gate verdicts and curves, from one draw per dataset."""
+"""Estimates, comparisons, gate verdicts and curves from scores, with one draw per dataset."""
 
 from __future__ import annotations
 
@@ -65,21 +65,13 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What is said of an evaluation's scores.
-
-    Attributes:
-        tables: the result tables.
-        references: by gate and model, what a gate holds the model against.
-        external_metrics: the external metrics, by model.
-        warnings: what slices were searched, and damaged records that gates skipped, a line each.
-        gone: a warning for each dataset without a queries table that earlier evaluations have further queries of.
-    """
+    """Result of analyzing an evaluation's scores."""
 
     tables: Tables
-    references: Mapping[str, Mapping[str, RecordedBaseline]]
-    external_metrics: Mapping[str, RecordedExternalMetrics]
+    references: Mapping[str, Mapping[str, RecordedBaseline]]  # by gate and model
+    external_metrics: Mapping[str, RecordedExternalMetrics]  # by model
     warnings: tuple[str, ...]
-    gone: tuple[DataWarning, ...] = ()
+    gone: tuple[DataWarning, ...] = ()  # queries of earlier evaluations that datasets without queries table lack
 
 
 def analyze(
@@ -92,17 +84,7 @@ def analyze(
     workers: Workers,
     started: datetime,
 ) -> Analysis:
-    """Resample every dataset once, and say what follows.
-
-    Args:
-        opened: the config and what it comes to.
-        inputs: everything that was read.
-        results: the scores of every model.
-        recall: those that their curves are made of.
-        workspace: where earlier evaluations are.
-        workers: run the resampling.
-        started: when the evaluation began; only earlier ones are looked back on.
-    """
+    """Resample every dataset once, and compute all tables. Only evaluations before `started` are looked back on."""
     config, planned = opened.loaded.config, opened.planned
     before = datetime.fromisoformat(opened.record.manifest.created) if opened.record else started
     past, changes = _look_back(opened, inputs, results, workspace, workers, before)
@@ -174,7 +156,6 @@ def _gone_warnings(gone: Mapping[str, Mapping[str, Evaluation]]) -> Iterator[Dat
 def _look_back(
     opened: Opened, inputs: Inputs, results: Sequence[Scores], workspace: Workspace, workers: Workers, before: datetime
 ) -> tuple[BaselineResolver | None, ChangesSince | None]:
-    """What the gates compare models with, and what changed since the evaluations before; None if there are none."""
     config, planned = opened.loaded.config, opened.planned
     try:
         has_earlier = bool(workspace.records.ids(config.name))
@@ -202,7 +183,6 @@ _SUM = 8  # bytes
 def _draw(
     config: Config, results: Sequence[Scores], recall: Sequence[Scores], inputs: Inputs, workers: Workers
 ) -> tuple[Sample, ...]:
-    """The resamples of every dataset that a model was evaluated on; scores of records stand behind the current ones."""
     settings = Settings(
         config.bootstrap.resamples,
         config.seed,
@@ -231,7 +211,6 @@ def _infer(
     *,
     alone: bool,
 ) -> tuple[tuple[Estimate, ...], tuple[Comparison, ...], tuple[CurvePoint, ...]]:
-    """All lines of one dataset: differences are taken of the same sums as figures. Pairs lack outputs that failed."""
     config, comparison = opened.loaded.config, opened.planned.comparison
     rule, conventions = _rule(config), config.conventions.resolved.conventions
     own = _of(sample.dataset, results)
@@ -273,13 +252,7 @@ def _of(dataset: str, results: Sequence[Scores]) -> list[Scores]:
 
 
 def score_recall(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
-    """The scores that curves of precision by recall are made of; none if no page is to show them.
-
-    Args:
-        opened: the config and what it comes to; curves are of rankings.
-        inputs: everything that was read.
-        workers: run the scoring.
-    """
+    """Return the scores for curves of precision by recall, none if no page will show them."""
     config, planned = opened.loaded.config, opened.planned
     if not config.report:
         return ()
@@ -294,7 +267,6 @@ def score_recall(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scor
 
 
 def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
-    """How much of what a model retrieved is judged, rank by rank; by all its replicates, if it has some."""
     read = inputs.datasets[scores.dataset]
     assert isinstance(read, DatasetInput), "what has a curve was ranked and judged"
     found = [inputs.joined[own.output].hits for own in scores.replicates or (scores,)]
@@ -305,12 +277,7 @@ def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
 
 
 def check_comparison(opened: Opened, inputs: Inputs, workers: Workers) -> None:
-    """Refuse, before anything is scored, what no comparison could come of.
-
-    Raises:
-        InputError: the permutations are too few for the correction over that many tests, or clusters are too unlike
-            for the test t.
-    """
+    """Reject comparisons that cannot find anything, before anything is scored."""
     config, comparison = opened.loaded.config, opened.planned.comparison
     if comparison is None:
         return
@@ -326,7 +293,6 @@ def check_comparison(opened: Opened, inputs: Inputs, workers: Workers) -> None:
 def _search_slices(
     planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], rule: SearchRule
 ) -> tuple[tuple[SliceChange, ...] | None, list[str]]:
-    """The slices in which a difference by the leading measure is not that of the rest; and what was searched."""
     comparison = planned.comparison
     if comparison is None or not comparison.rules.search_slices:
         return None, []
@@ -347,7 +313,7 @@ def _search_slices(
 
 
 def test_rule(config: Config, rules: ComparisonRules, workers: Workers) -> TestRule:
-    """Return how differences are tested by the rules of a config."""
+    """Return the tests of differences by the rules of a config."""
     alpha = 1 - config.bootstrap.confidence
     return TestRule(rules.test, rules.permutations, rules.chosen_correction, alpha, config.seed, workers, rules.family)
 
@@ -381,7 +347,6 @@ def _judge(
     night: date,
     search: SearchRule,
 ) -> dict[str, Any]:
-    """Return the verdicts, and the looks that are spent now: None if unknown."""
     from rankledger.pipeline.gates.errors import looks_after
     from rankledger.pipeline.gates.evidence import Evidence
     from rankledger.pipeline.gates.judge import judge
@@ -424,7 +389,6 @@ def _judge(
 
 
 def _known(look_up: Callable[[RecordHistory], Found], history: RecordHistory) -> Found | str:
-    """What earlier evaluations say of the gates; or why that is not known."""
     try:
         return look_up(history)
     except OSError as error:  # a remote store may be away

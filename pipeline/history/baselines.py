@@ -1,8 +1,8 @@
 """Baselines: references resolved to records, and their scores on the current queries and definitions.
 
-The record's own scores are taken where they mean the same: same judgments, same queries, same fingerprint. Otherwise
-the judged documents that it retrieved are taken from the output cache and scored on the current judgments. If these are
-not enough, the two cannot be compared, and the reason is given.
+The record's own scores are used if judgments, queries and fingerprint are the same. Otherwise the judged documents that
+it retrieved are taken from the output cache and scored on the current judgments. If these do not suffice, the two
+cannot be compared, and the reason is kept.
 """
 
 from __future__ import annotations
@@ -59,26 +59,16 @@ from rankledger.pipeline.support.progress import stage
 
 @dataclass(frozen=True, eq=False)
 class CurrentEvaluation:
-    """What a record is compared with.
-
-    Attributes:
-        profile: the conventions.
-        inputs: everything that was read.
-        workers: run the scoring.
-        workspace: where records and the output cache are.
-        remarks: What is likely wrong with the comparison.
-        new_pairs: Judged pairs that a record did not have, by its path and dataset.
-    """
+    """Evaluation with which a record is compared."""
 
     profile: Profile
     inputs: Inputs
     workers: Workers
     workspace: Workspace
-    remarks: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)  # likely problems of the comparison
     new_pairs: dict[tuple[Path, str], int] = field(default_factory=dict)
 
     def count_new(self, record: Evaluation, dataset: PlannedDataset) -> int:
-        """Return how many pairs are judged now and were not in a record; 0 if they are not kept or too many."""
         now = self.inputs.datasets[dataset.name]
         key = record.path, dataset.name
         if key not in self.new_pairs:
@@ -108,29 +98,16 @@ def _pairs(dataset: DatasetInput) -> set[tuple[str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class BaselineScores:
-    """One model of a record on one of the current datasets.
+    """Scores of one model of a record on a current dataset, None if none can be compared, with reasons."""
 
-    Attributes:
-        scores: by the measures that can be compared; None if none can.
-        reasons: why the others cannot.
-    """
-
-    scores: Scores | None
-    reasons: Mapping[Measure, str] = field(default_factory=dict)
+    scores: Scores | None  # None if no measure can be compared
+    reasons: Mapping[Measure, str] = field(default_factory=dict)  # against the other measures
 
 
 def baseline_scores(
     record: Evaluation, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> BaselineScores:
-    """The scores that a model of a record has, or would have, on the current queries.
-
-    Args:
-        record: the record.
-        model: the model's name there.
-        dataset: the current dataset; the record's is the one of its name.
-        measures: what to compare by.
-        current: the evaluation that looks back.
-    """
+    """Return the scores of a record's model on the current queries, recorded or computed again."""
     if (dataset.name, model) not in record.manifest.tasks:
         reason = f"{model!r} was not evaluated on {dataset.name!r} {record.manifest.where}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
@@ -143,10 +120,7 @@ def baseline_scores(
 def recorded_scores(
     record: Evaluation, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
-    """The record's own scores that mean now what they meant then; and what is different of the other measures.
-
-    Arguments are those of `baseline_scores`; the model was evaluated on the dataset.
-    """
+    """Return the record's own scores that are still valid, and the reasons against other measures."""
     whats = {measure: find_difference(record, dataset, measure, current) for measure in measures}
     differing = {measure: what for measure, what in whats.items() if what}
     if any(what.startswith(_REJUDGED) for what in differing.values()) and (n_new := current.count_new(record, dataset)):
@@ -172,10 +146,7 @@ def recorded_scores(
 def find_difference(
     record: Evaluation, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation
 ) -> str | None:
-    """Return why scores of the record cannot be compared with current ones; None if they can.
-
-    Queries are paired, so that they may be others.
-    """
+    """Return why scores of the record cannot be compared with current ones. None if they can."""
     manifest, now = record.manifest, current.inputs.datasets[dataset.name]
     if str(measure) not in manifest.datasets[dataset.name].measures:
         return f"{measure} was not measured {manifest.where}"
@@ -194,12 +165,11 @@ _MOST_COUNTED = 2_000_000  # judgments: to count more takes seconds
 
 
 def names_no_queries(dataset: PlannedDataset) -> bool:
-    """Return whether the queries are those of the outputs alone, although each night should have the same."""
+    """Return whether the queries come from the outputs alone, although each night should have the same."""
     return dataset.kind == "scores" and dataset.queries is None and "logs" not in dataset.suites
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
-    """Scores of a dataset without judgments, query by query: one that the record does not have is missing."""
     rows = {query_id: row for row, query_id in enumerate(scores.query_ids)}
     own = np.array([rows.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
     return replace(
@@ -220,7 +190,6 @@ def _rescored_on_current(
     differing: Mapping[Measure, str],
     current: CurrentEvaluation,
 ) -> tuple[Scores | None, dict[Measure, str]]:
-    """The scores of what the output cache has of the output; and, by measure, why there is none."""
     judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
     reasons = {measure: f"{what}; only rankings can be scored again" for measure, what in differing.items()}
     if not judged:
@@ -261,7 +230,7 @@ def _rejoined(
 
 
 def is_in_place(then: RecordedDataset, task: Task, files: Sequence[InputFile]) -> bool:
-    """Return whether an output can be read again: its files are what they were, and the user made the record."""
+    """Return whether an output can be read again: its files are unchanged and the record is trusted."""
     try:
         refuse_foreign_inputs(then.opened)
         refuse_changed(files, describe(task.output.shown))
@@ -282,28 +251,11 @@ def _together(parts: Sequence[Scores]) -> Scores:
 
 
 class BaselineResolver:
-    """Resolves each reference once for each model, and scores each model of a record once for each dataset.
-
-    Attributes:
-        planned: the gates, and what models were called before.
-        history: the earlier evaluations of the same name.
-        current: the evaluation that looks back.
-        datasets: its datasets, by name.
-        baselines: what gates compare models with, by gate, dataset and model.
-    """
+    """Resolver of references, once for each model, and of scores, once for each model and dataset."""
 
     def __init__(
         self, planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
     ) -> None:
-        """Resolve the references of all gates.
-
-        Args:
-            planned: the gates, and what models were called before.
-            tracking: says in which MLflow store a run is that a gate names.
-            history: the earlier evaluations of the same name.
-            accepted: the file of what was accepted.
-            current: the evaluation that looks back.
-        """
         self.planned = planned
         self.history = history
         self.current = current
@@ -322,7 +274,6 @@ class BaselineResolver:
 
     @property
     def scores(self) -> tuple[Scores, ...]:
-        """The scores of records that gates compare models with."""
         return tuple(found.scores for found in self._scored.values() if found.scores is not None)
 
     def _baseline(self, gate: PlannedGate, against: Reference, dataset: str, model: str) -> Baseline:
@@ -344,10 +295,7 @@ class BaselineResolver:
 
     @cached_property
     def gone(self) -> Mapping[str, Mapping[str, Evaluation]]:
-        """Queries that outputs lack and earlier evaluations have, with the latest of these, by dataset.
-
-        Earlier evaluations are the last one, the last one that passed and the accepted one.
-        """
+        """By dataset, queries that outputs lack and earlier evaluations have, with the latest of these."""
         gone: dict[str, dict[str, Evaluation]] = {}
         for name in [name for name, dataset in self.datasets.items() if names_no_queries(dataset)]:
             now = self.current.inputs.datasets[name].query_ids.tolist()
@@ -363,7 +311,6 @@ class BaselineResolver:
         return {name: dict(sorted(found.items())) for name, found in gone.items() if found}
 
     def earlier(self) -> Iterator[tuple[Since, Reference]]:
-        """Return references to the night before, if there is one, and to what is accepted."""
         try:
             before = next(self.history.nights(), None)
         except OSError:  # a remote store may be away: resolving says so
@@ -374,7 +321,6 @@ class BaselineResolver:
         yield "accepted", Reference("accepted", "accepted", None)
 
     def references(self) -> dict[str, dict[str, RecordedBaseline]]:
-        """By gate and model, which record it is."""
         return {
             gate.name: {
                 model: _described(gate.against, self._resolved[gate.against, model], [name for name, _ in gate.tasks])
@@ -401,7 +347,7 @@ class BaselineResolver:
             yield from skipped(text, [*dict.fromkeys(lost)], record)
 
     def is_accepted(self, model: str) -> bool:
-        """Whether a record was accepted for the model; so it is, too, if that cannot be read."""
+        """Return whether a record was accepted for the model, or the accepted records are unreadable."""
         try:
             entries = read_accepted(self._accepted).get(self.history.name, {})
         except InputError:
@@ -409,7 +355,6 @@ class BaselineResolver:
         return any(name in entries for name in (model, self.planned.models[model].was))
 
     def resolve(self, reference: Reference, model: str) -> Resolved:
-        """The record that a reference means for a model; or why there is none."""
         if (reference, model) not in self._resolved:
             was = self.planned.models[model].was
             text, asked = str(reference.record), reference
@@ -437,7 +382,6 @@ class BaselineResolver:
 
 
 def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
-    """The datasets that the last passed evaluation did not have the model on: it has no baseline there yet."""
     if reference.record != "last_passed" or resolved.record is None:
         return []
     known = {dataset for dataset, model in resolved.record.manifest.tasks if model == resolved.model}
@@ -458,41 +402,31 @@ def _described(reference: Reference, resolved: Resolved, datasets: Sequence[str]
 
 @dataclass(frozen=True, eq=False)
 class RecordedDataset:
-    """A dataset of a record, as it was judged then.
-
-    Attributes:
-        opened: the record with its config, and what it comes to.
-        planned: the dataset.
-    """
+    """Dataset of a record with its recorded judgments."""
 
     opened: Opened
     planned: PlannedDataset
 
     @classmethod
     def of(cls, record: Path, name: str) -> RecordedDataset:
-        """A dataset of the record in that folder."""
         opened = open_record(record)
         return cls(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
 
     @property
     def record(self) -> Evaluation:
-        """The record."""
         assert self.opened.record is not None, "it was opened from its record"
         return self.opened.record
 
     @property
     def profile(self) -> Profile:
-        """The conventions of the evaluation."""
         return self.opened.loaded.config.conventions.resolved
 
     def files_of(self, *roles: str) -> tuple[InputFile, ...]:
-        """Its files in these roles, as the manifest has them."""
         return self.record.manifest.datasets[self.planned.name].files(*roles)
 
     def store(self, profile: Profile | None = None) -> OutputStore:
-        """What the output cache keeps of outputs on the dataset, as they are ordered under a profile.
-
-        It is where the config says, or else beside the records.
+        """Return the cached outputs on the dataset under a profile, from the config's cache or the one beside the
+        records.
         """
         store = OutputCache(self.opened.planned.cache or self.record.path.parent.parent / "cache")
         files = self.record.manifest.datasets[self.planned.name].files_by_role
@@ -500,12 +434,7 @@ class RecordedDataset:
 
     @cached_property
     def dataset(self) -> DatasetInput:
-        """The dataset as it was judged.
-
-        Raises:
-            InputError: the store lacks judgments or excluded documents, and their file is gone or has changed; or there
-                are no judgments.
-        """
+        """Dataset with its recorded judgments."""
         if self.planned.kind != "rankings":
             raise InputError(f"{self.planned.name}: no ranks are kept of {self.planned.kind}")
         with contextlib.suppress(CacheError):
@@ -519,11 +448,9 @@ class RecordedDataset:
         return read
 
     def tasks(self, model: str) -> list[Task]:
-        """A model's outputs on the dataset: one, or one for each replicate."""
         return [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
 
     def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
-        """A model's output on the dataset, and the files that were read of it."""
         tasks = self.tasks(model)
         if any(task.replicate for task in tasks):
             raise InputError(f"{self.record.path}: {model!r} has replicates, whose ranks are not put together")
@@ -534,11 +461,7 @@ class RecordedDataset:
 
 
 def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
-    """The ranks of judged documents in a model's output.
-
-    Raises:
-        InputError: neither the store nor the output itself tells.
-    """
+    """Return the ranks of judged documents in a model's output. Raise InputError if they are unknown."""
     joined = _rejoin(kept, model, kept, kept.profile)
     assert joined.hits is not None, "what is joined with judgments has hits"
     judged = kept.dataset.judgments
@@ -568,19 +491,7 @@ def rescore(
     *,
     only: Sequence[str] | None = None,
 ) -> Scores:
-    """The scores of a model's output by the judgments and definitions of another evaluation.
-
-    Args:
-        kept: where the model was evaluated.
-        model: the model.
-        judged: whose judgments.
-        profile: whose definitions.
-        measures: what to measure; `can_rescore` says so of each.
-        only: the queries to score, whose ranks are then taken from the store; by default all.
-
-    Raises:
-        InputError: a rank is not known.
-    """
+    """Score a model's output by the judgments and definitions of another evaluation."""
     if only is None:
         joined = _rejoin(kept, model, judged, profile)
     else:
@@ -597,7 +508,7 @@ def rescore(
 
 
 def can_rescore(measure: Measure) -> bool:
-    """Whether judged documents and their ranks are all that it needs."""
+    """Return whether the measure needs only judged documents and their ranks."""
     needs = set(measure.metric.needs) - {"subtopics"}
     own = bool(measure.metric.code)  # whose code no record runs
     return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not own

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChangeStep:
-    """One thing that changed."""
+    """One change of the inputs."""
 
     cause: Cause
     figure: float | None  # after this step; None if nobody can tell
@@ -30,18 +30,13 @@ class ChangeStep:
 
 
 def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.0) -> tuple[ChangePart, ...]:
-    """Return the parts of a change; they add up to the last figure less the first.
+    """Return the parts of a change, which add up to the last figure less the first.
 
-    The steps before and after a figure that nobody can tell are one part with several causes.
-
-    Args:
-        before: Figure before the first step.
-        steps: Changes in order. The last one's figure is known.
-        sign: -1 if lower is better.
+    The steps before and after an unknown figure are one part with several causes. `sign` is -1 if lower is better.
 
     Reference:
-        Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition what two
-        changes do together goes to the later one.
+        Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition the joint
+        effect of two changes goes to the later one.
     """
     from rankledger.pipeline.history.comparison import ChangePart  # here, because an evaluation splits no change
 
@@ -59,29 +54,19 @@ def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.
 
 
 def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
-    """Return (Q,) the scores of the queries that are in a mean, NaN for the others.
-
-    If `missing_queries` is `skip`, a query without output is in no mean.
-    """
+    """Return (Q,) scores, NaN for queries that are in no mean, such as those without output under `skip`."""
     return np.where(missing, np.nan, scores) if missing_queries == "skip" else scores
 
 
 def oriented(before: Floats, after: Floats, direction: str) -> Floats:
-    """Return (Q,) how much better each query is, for a measure that may be better if it is lower."""
+    """Return (Q,) changes of which positive ones are better."""
     return before - after if direction == "lower" else after - before
 
 
 def changed_queries(
     pair: PairedScores, top: int, ranked: tuple[RetrievedRanks, RetrievedRanks] | None, n_documents: int | None = None
 ) -> Iterator[QueryChange]:
-    """Yield the queries of a pair that moved most, at most `top` of them.
-
-    Args:
-        pair: Scores of both.
-        top: Number of queries at most.
-        ranked: What the baseline and the model retrieved; None if unknown.
-        n_documents: Number of relevant documents of each at most, the best ranked; None gives all.
-    """
+    """Yield at most `top` queries of a pair that moved most, with their best-ranked relevant documents."""
     for place in most_changed(pair.change, top):
         query_id = str(pair.query_ids[place])
         documents = None if ranked is None else relevant_documents(*ranked, query_id)[:n_documents]
@@ -99,7 +84,7 @@ def changed_queries(
 
 
 def most_changed(change: Floats, top: int) -> list[int]:
-    """Return the places of at most `top` queries that changed, the greatest change first; NaN is no change."""
+    """Return the indices of at most `top` changed queries, the greatest change first. NaN is no change."""
     sizes = np.abs(np.nan_to_num(change, nan=0.0))
     order = np.argsort(-sizes, kind="stable")[:top]
     return [int(place) for place in order if sizes[place] > 0]
@@ -121,10 +106,7 @@ def _best_rank(document: RankedDocument) -> tuple[float, str]:
 def definition_differences(
     base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
 ) -> Iterator[str]:
-    """Yield a line per way in which definitions differ, with the measures that it concerns.
-
-    Without `dataset` the definitions are those of any dataset that has none of its own.
-    """
+    """Yield a line per difference of definitions, with its measures."""
     before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
     for name in (name for name in measures if before[name].fingerprint != after[name].fingerprint):
@@ -157,7 +139,6 @@ def _unlike_code(base: Manifest, candidate: Manifest, measure: str) -> Iterator[
 
 
 def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
-    """Yield conventions that differ; if none does, profiles do, which have some for single metrics."""
     after = dict(candidate.conventions)
     unlike = {name: (value, after[name]) for name, value in base.conventions if value != after[name]}
     profiles = unlike.pop("profile", None)
@@ -174,7 +155,7 @@ TOLERANCE = 1e-12
 
 
 def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator[MovedFigure]:
-    """Yield what is not the same, row by row of each column of `before`."""
+    """Yield changed cells, row by row of each column of `before`."""
     from rankledger.pipeline.record.upkeep import MovedFigure  # here, because an evaluation reproduces nothing
 
     recorded, current = ({row: i for i, row in enumerate(figures.rows)} for figures in (before, after))
@@ -200,7 +181,6 @@ def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator
 
 
 def _equal(one: Floats, blank: Bools, other: Floats, other_blank: Bools) -> Bools:
-    """Return (N,), True if both are blank, both undefined, or within the tolerance."""
     scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
     with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are close to themselves alone
         near = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
@@ -218,7 +198,7 @@ _COMPUTING = ("rankledger", "numpy", "pyarrow")  # the packages that a figure ca
 
 
 def other_versions(before: Environment, after: Environment) -> Iterator[str]:
-    """Yield what a figure can depend on and is another version now, as `numpy 2.4.6 → 2.3.5` each."""
+    """Yield changed versions that figures can depend on, such as `numpy 2.4.6 → 2.3.5`."""
     versions = [
         {name: str(found.packages.get(name, "none")) for name in _COMPUTING}
         | {"python": found.python, "platform": found.platform, "BLAS": ", ".join(found.blas) or "none"}
@@ -230,7 +210,7 @@ def other_versions(before: Environment, after: Environment) -> Iterator[str]:
 
 
 def other_code(before: Environment, after: Environment) -> Iterator[str]:
-    """Yield how the repository of the config differs; nothing if either evaluation was outside of one."""
+    """Yield differences of the config's repository, nothing if either evaluation was outside of one."""
     one, other = before.git, after.git
     if one is None or other is None:
         return

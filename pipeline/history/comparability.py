@@ -27,13 +27,7 @@ def name_needs(measure: Measure) -> list[str]:
 def digest_inputs(
     dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], query_ids: npt.NDArray[np.object_]
 ) -> dict[str, str]:
-    """Return digests by kind of everything besides outputs that scores on a dataset rest on.
-
-    Args:
-        dataset: How the dataset is read.
-        files: Files that were read, by role.
-        query_ids: Queries of the dataset.
-    """
+    """Return digests by kind of everything besides outputs that scores on a dataset depend on."""
     digests: dict[str, object] = {}
     if judged := files.get("judgments") or files.get("ratings"):
         content = asdict(content_of(dataset.judged.shown, judged))

@@ -1,4 +1,4 @@
-"""From two references to what changed between them, and what each part of a change is due to."""
+"""Compare two references, and split each change into its causes."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ Figure = tuple[float | None, str]  # and why it is not known
 
 
 def _split_changes(match: Match) -> Iterator[ChangeSplit]:
-    """The change of every measure of every pair of models, in parts.
+    """Yield the split change of every measure of every pair of models.
 
-    One thing after the other is changed, in the order: queries that are gone are taken out, the definition changes, the
-    judgments of the queries of both change, or what is excluded from their rankings, new queries come in, so do new
-    documents and interactions that the measure asks for, and at last the output changes.
+    The order of the steps: removed queries, the definition, judgments and exclusions of common queries, new queries,
+    new documents and interactions that the measure needs, and the output.
     """
     for pair in match.scores:
         rescored = cache(partial(_rescored, match, pair[1]))  # once for all measures
@@ -97,7 +96,6 @@ def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
 
 
 def _rescored(match: Match, model: str, by: str) -> Scores | str:
-    """A model's old output, scored as the candidate scores, by one or the other's judgments; or why that is unknown."""
     judged = match.before if by == "old judgments" else match.after
     measures = [measure for measure in match.measures if can_rescore(measure)]
     only = match.query_ids.tolist() if by == "new judgments of both" else None
@@ -114,7 +112,6 @@ def _known(figure: float) -> Figure:
 def _figure(
     scores: Scores, measure: Measure, conventions: Conventions, queries: npt.NDArray[np.object_] | None = None
 ) -> float:
-    """The figure over these queries, all of them for None; NaN where it is undefined."""
     row = scores.measures.index(measure)
     mask = None if queries is None else np.isin(scores.query_ids.astype(str), queries.astype(str))
     return contributions_of(scores, row, scores.values[row], conventions).ratio(mask, None).estimate
@@ -134,7 +131,7 @@ def compare(
     records: str | None = None,
     jobs: int | None = None,
 ) -> ComparisonReport:
-    """What changed from one evaluation to another, or from one model to another.
+    """Compare two evaluations, or two models, query by query.
 
     A reference is resolved for each model: `last_passed` is the record in which that model passed. Models that are on
     one side alone are named and left out.
@@ -160,7 +157,7 @@ def compare(
         The comparison, with the tables `changed_slices`, `differences`, `slices`, `queries` and `parts`.
 
     Raises:
-        InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
+        InputError: There is no such record, or judgments, queries or definitions differ, a line for each.
     """
     sides = open_sides(str(base), str(candidate), name=name, workspace=Workspace.open(runs_dir, records))
     return compare_sides(
@@ -187,23 +184,7 @@ def compare_sides(
     changed_only: bool = False,
     jobs: int | None = None,
 ) -> ComparisonReport:
-    """The same of records that were opened.
-
-    Args:
-        references: the records and models.
-        texts: what the base and the candidate were called.
-        ranks: gives the ranks of judged documents in a model's output on a recorded dataset, whatever is left of inputs
-            and the output cache.
-        measure: as `compare` takes it, and so are the next three and `jobs`.
-        top: likewise.
-        force: likewise.
-        details: likewise.
-        changed_only: whether to leave out the figures of unchanged pairs and of measures that rest on other inputs, and
-            those of slices by all but the leading measure.
-
-    Raises:
-        InputError: as `compare`.
-    """
+    """Compare opened records, with the arguments and errors of `compare`."""
     matched = [(sides, match_datasets(sides)) for sides in references.sides]
     matches = [match for _, own in matched for match in own]
     if not matches:
@@ -252,7 +233,7 @@ def _remarks(comparers: Sequence[_Comparer]) -> Iterator[str]:
 
 
 class _Comparer:
-    """Compares the models of two records by the rules of the candidate's config; `remarks` say what is left out."""
+    """Comparison of the models of two records by the rules of the candidate's config."""
 
     def __init__(
         self,
@@ -324,7 +305,6 @@ class _Comparer:
                     yield self._scores(match, pair, self._leading[match.name])
 
     def details(self, scores: Sequence[PairedScores]) -> Iterator[QueryDetail]:
-        """What is known of the queries that moved most; what cannot be read is left out."""
         for match in self.matches:
             with suppress(InputError):
                 yield from self._details(match, [pair for pair in scores if pair.dataset == match.name])
@@ -425,21 +405,7 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
 def changes_since_last_night(
     record: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace
 ) -> ComparisonReport | None:
-    """The comparison of an evaluation with the night before it, whose outputs have the same names or their old ones.
-
-    Args:
-        record: its record, which may still have a temporary name.
-        opened: the config that was evaluated.
-        inputs: everything that was read.
-        workspace: where earlier records are.
-
-    Returns:
-        None if no earlier night has one of its models.
-
-    Raises:
-        InputError: the record of the night before cannot be read, or the two have nothing in common.
-        OSError: the place of records cannot be reached.
-    """
+    """Compare an evaluation with the night before it. None if no earlier night has one of its models."""
     current = replace(opened, record=record)
     created = datetime.fromisoformat(record.manifest.created)
     history = RecordHistory(workspace.records, record.manifest.name, created, current.planned.date)

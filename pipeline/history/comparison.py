@@ -1,7 +1,4 @@
-"""What changed between two records.
-
-Changes are oriented: positive is better, whatever the measure's direction.
-"""
+"""Comparison of two records. Changes are oriented: positive is better, whatever the measure's direction."""
 
 from __future__ import annotations
 
@@ -37,12 +34,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def night_label(night: str | None, *, year: bool = False) -> str:
-    """A night as people say it, such as `Fri 20 Nov`; a label that is no day as it is, and nothing for None.
-
-    Args:
-        night: the date of an evaluation, `2026-11-20` or `20261120`.
-        year: whether to add the year.
-    """
+    """Return a night such as `Fri 20 Nov`. Other labels are unchanged, None is empty."""
     try:
         day = date.fromisoformat(night or "")
     except ValueError:
@@ -53,17 +45,17 @@ def night_label(night: str | None, *, year: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two that are compared.
+    """One side of a comparison.
 
     Attributes:
-        reference: as it was asked for.
-        evaluation_id: the record's id.
-        record: its folder.
-        created: when it was evaluated, ISO 8601.
-        commit: the commit of the repository that its config was in; None outside one.
-        dirty: whether anything tracked there differed from it.
-        name: what the evaluation is called.
-        night: the date that was given; None if none was.
+        reference: Reference as it was written.
+        evaluation_id: Record id.
+        record: Record folder.
+        created: Time of the evaluation, ISO 8601.
+        commit: Commit of the config's repository. None outside one.
+        dirty: True if tracked files had changes.
+        name: Evaluation name.
+        night: Date that was given. None without one.
     """
 
     reference: str
@@ -81,9 +73,9 @@ class RecordPair:
     """Two records that are compared.
 
     Attributes:
-        base: what is compared with.
-        candidate: what is compared.
-        models: the models, (candidate's, base's).
+        base: Record to compare with.
+        candidate: Record that is compared.
+        models: Models, (candidate's, base's).
     """
 
     base: Side
@@ -93,11 +85,11 @@ class RecordPair:
 
 @dataclass(frozen=True)
 class DatasetFigure(ModelPair):
-    """A measure that has one figure for all lists together and no score per query.
+    """Figure of a measure that has no scores per query.
 
     Attributes:
-        before: the figure in the base; None if it is undefined.
-        after: the figure in the candidate, likewise.
+        before: Base's figure. None if undefined.
+        after: Candidate's figure. None if undefined.
     """
 
     before: float | None
@@ -106,12 +98,12 @@ class DatasetFigure(ModelPair):
 
 @dataclass(frozen=True)
 class ChangePart:
-    """What a figure's change is due to.
+    """Part of a figure's change.
 
     Attributes:
-        causes: what changed; several where their parts cannot be separated.
-        amount: how much of the change is due to it, oriented.
-        reason: why the causes cannot be separated; empty if there is only one.
+        causes: Causes, several if they cannot be separated.
+        amount: Oriented amount.
+        reason: Reason why the causes cannot be separated. Empty if there is only one.
     """
 
     causes: tuple[Cause, ...]
@@ -121,13 +113,13 @@ class ChangePart:
 
 @dataclass(frozen=True)
 class ChangeSplit(ModelPair):
-    """A figure's change taken apart, where judgments, queries or definitions changed too.
+    """Parts of a figure's change, if judgments, queries or definitions changed too.
 
     Attributes:
-        before: the figure in the base, as it was evaluated.
-        after: the figure in the candidate.
-        change: the second less the first, oriented; the parts add up to it.
-        parts: in the order in which one thing after the other is changed.
+        before: Base's recorded figure.
+        after: Candidate's figure.
+        change: Oriented difference, the sum of the parts.
+        parts: Parts in the order of the steps.
     """
 
     before: float
@@ -138,26 +130,26 @@ class ChangeSplit(ModelPair):
 
 @dataclass(frozen=True, eq=False)
 class ComparisonReport:
-    """What moved from the base to the candidate.
+    """Result of comparing a candidate with a base.
 
     Attributes:
-        records: the records that are compared; one pair unless a reference means another record for each model.
-        unlike: how judgments, queries and definitions differ, a line each; none where they are the same.
-        moved: whether the score of any query of both, or any figure, is another.
-        comparisons: the paired differences of every dataset, slice, measure and pair of models.
-        leading: by dataset, the measure that queries and slices are looked at by.
-        slice_changes: the slices in which the change by it differs from the rest, for each pair of models.
-        largest_changes: the queries that moved most by it, for each pair of models.
-        figures: the measures that have one figure of all lists together.
-        splits: the changes taken apart, where `unlike` has a line.
-        confidence: the level of the intervals.
-        remarks: what was left out, and why.
-        warnings: later records that were skipped because they are damaged, a line each.
-        unchanged: by dataset, the pairs of models that have the same score and weight on every query of both.
-        scores: by the leading measure, the scores of the other pairs query by query, with the largest changes.
-        details: of the queries with the largest changes, what is known of them, if that was asked for.
-        kinds: by dataset, what is evaluated: `rankings`, `ratings` or `scores`.
-        practical_difference: by measure, the least difference that matters to the candidate.
+        records: Records that are compared, one pair unless a reference means another record for each model.
+        unlike: Differences of judgments, queries and definitions, a line each.
+        moved: True if any score of a common query, or any figure, changed.
+        comparisons: Paired differences of every dataset, slice, measure and pair of models.
+        leading: Measure for queries and slices, by dataset.
+        slice_changes: Slices in which the change by it differs from the rest, for each pair of models.
+        largest_changes: Queries that moved most by it, for each pair of models.
+        figures: Figures of measures that have no scores per query.
+        splits: Parts of the changes, if `unlike` has a line.
+        confidence: Level of the intervals.
+        remarks: Lines about things that were left out.
+        warnings: Later records that were skipped because they are damaged, a line each.
+        unchanged: Pairs of models with the same scores and weights on every common query, by dataset.
+        scores: Scores of the other pairs by the leading measure, with the largest changes.
+        details: Details of the queries with the largest changes, if asked for.
+        kinds: `rankings`, `ratings` or `scores`, by dataset.
+        practical_difference: Minimum difference that matters to the candidate, by measure.
     """
 
     records: tuple[RecordPair, ...]
@@ -179,7 +171,6 @@ class ComparisonReport:
     practical_difference: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """What is compared, and how much is in it."""
         ids = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in self.records)
         if not self.moved:
             return f"<ComparisonReport {ids}: nothing changed>"
@@ -187,27 +178,27 @@ class ComparisonReport:
 
     @property
     def base(self) -> Side:
-        """The record that is compared with; the first one if there are several."""
+        """Record to compare with, the first one if there are several."""
         return self.records[0].base
 
     @property
     def candidate(self) -> Side:
-        """The record that is compared; the first one if there are several."""
+        """Record that is compared, the first one if there are several."""
         return self.records[0].candidate
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The models, (candidate's, base's), of all records."""
+        """Models, (candidate's, base's), of all records."""
         return tuple(models for pair in self.records for models in pair.models)
 
     @property
     def differences(self) -> pd.DataFrame:
-        """A row per dataset, pair of models and measure, with the columns of `Comparison`; NaN for no figure."""
+        """A row per dataset, pair of models and measure, with the columns of `Comparison`."""
         return frame(Comparison, [line for line in self.comparisons if line.slice == ALL])
 
     @property
     def slices(self) -> pd.DataFrame:
-        """The same of every slice."""
+        """A row per dataset, pair of models, measure and slice, with the columns of `Comparison`."""
         return frame(Comparison, [line for line in self.comparisons if line.slice != ALL])
 
     @property
@@ -217,9 +208,7 @@ class ComparisonReport:
 
     @property
     def queries(self) -> pd.DataFrame:
-        """A row per query that moved most and relevant document of it: `doc_id`, `grade`, `rank_before`, `rank_after`;
-        NaN where it was not retrieved, and one row without document where ranks were not kept.
-        """
+        """A row per relevant document of a query that moved most, with grade and ranks, NaN if not retrieved."""
         import pandas as pd
 
         names = [field.name for field in fields(QueryChange) if field.name != "documents"]

@@ -1,7 +1,4 @@
-"""From an evaluation to its page, at once or from its record: both are the same.
-
-A page reads the evaluation, the records that its manifest pins, and the figures of those before it: nothing else.
-"""
+"""Details of queries for the page of an evaluation, at once or from its record with the same result."""
 
 from __future__ import annotations
 
@@ -36,58 +33,36 @@ _TEXT = 500
 
 @dataclass(frozen=True, eq=False)
 class ShownDataset:
-    """A dataset, some of whose queries are shown.
-
-    Attributes:
-        planned: the dataset.
-        query_ids: (Q,) its queries.
-        groups: the slices of these.
-        files: its files by role.
-        read: its judgments, and the documents that are left out of rankings; None if it is not of rankings.
-        conventions: say what orders the documents of a ranking.
-    """
+    """Dataset of which some queries are shown. `read` is None if it is not of rankings."""
 
     planned: PlannedDataset
-    query_ids: npt.NDArray[np.object_]
+    query_ids: npt.NDArray[np.object_]  # (Q,)
     groups: Groups
     files: Mapping[str, Sequence[InputFile]]
-    read: DatasetInput | None
+    read: DatasetInput | None  # None if it is not of rankings
     conventions: Conventions
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The place of each query."""
         return {query_id: place for place, query_id in enumerate(self.query_ids.tolist())}
 
     def slices(self, query_id: str) -> tuple[str, ...]:
-        """The slices that a query is in."""
         place = self.places[query_id]
         return tuple(name for name, members in self.groups.slices.items() if members[place])
 
 
 @dataclass(frozen=True, eq=False)
 class ShownOutput:
-    """A model's rankings, whose first documents are shown.
+    """Rankings of a model whose first documents are shown. `ranks` replaces rankings that cannot be read."""
 
-    Attributes:
-        name: the model; `bm25 in ID` for a model of another record.
-        source: the rankings.
-        files: those that were evaluated.
-        ranks: gives the ranks of judged documents, None if they are not known; asked if the rankings cannot be read.
-    """
-
-    name: str
+    name: str  # model, `bm25 in ID` for another record
     source: Source
     files: tuple[InputFile, ...]
-    ranks: Callable[[], RetrievedRanks | None]
+    ranks: Callable[[], RetrievedRanks | None]  # used if the rankings cannot be read
 
 
 def recorded_output_of(kept: RecordedDataset, model: str, name: str) -> ShownOutput:
-    """A model's output in a record, under a name.
-
-    Raises:
-        InputError: it has several, or none that was evaluated; or the record is somebody else's, and names a server.
-    """
+    """Return a model's output in a record, under a name."""
     from rankledger.pipeline.history.baselines import retrieved_ranks
 
     task, files = kept.output(model)
@@ -104,13 +79,7 @@ def recorded_output_of(kept: RecordedDataset, model: str, name: str) -> ShownOut
 def query_details(
     dataset: ShownDataset, query_ids: Sequence[str], wanted: Iterable[tuple[ShownOutput, Collection[str]]]
 ) -> list[QueryDetail]:
-    """What is known of queries.
-
-    Args:
-        dataset: the dataset.
-        query_ids: the queries.
-        wanted: outputs, and those of the queries whose first documents are shown; an output may occur several times.
-    """
+    """Return details of queries. `wanted` pairs outputs with the queries whose first documents are shown."""
     asked: dict[str, tuple[ShownOutput, dict[str, None]]] = {}
     for output, own in wanted:
         asked.setdefault(output.name, (output, {}))[1].update(dict.fromkeys(own))
@@ -143,7 +112,6 @@ def query_details(
 def _lists(
     dataset: ShownDataset, output: ShownOutput, query_ids: Collection[str]
 ) -> Iterator[tuple[str, tuple[ListedDocument, ...]]]:
-    """The first documents of each query; of an output that cannot be read again, those that are judged."""
     if dataset.read is None:
         return
     judgments = dataset.read.judgments
@@ -159,7 +127,6 @@ def _lists(
 
 
 def _judged(ranks: Mapping[str, int], grades: Mapping[str, float]) -> Iterator[ListedDocument]:
-    """The judged documents of the first ranks, and empty places for the others down to the last of them."""
     known = {rank: name for name, rank in ranks.items() if rank <= DEPTH}
     for rank in range(1, max(known, default=0) + 1):
         name = known.get(rank)

@@ -1,4 +1,4 @@
-"""From the records of an evaluation to the history of a figure, night by night."""
+"""History of a measure, night by night, from the records of an evaluation."""
 
 from __future__ import annotations
 
@@ -47,37 +47,21 @@ Entry = TypeVar("Entry", bound=_Evaluated)
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """What the history of a measure needs of one record.
-
-    Attributes:
-        evaluation_id: its id.
-        measure: the measure as the record writes it.
-        date: its night.
-        created: when it began.
-        repeats: whether an earlier evaluation was repeated, which is no new night.
-        lines: the figures of all queries, by dataset and model.
-        failures: why outputs were not evaluated, by dataset and model.
-        verdicts: what the gates said.
-        direction: of the measure; None where the record does not have it.
-        rests_on: Everything besides outputs that the scores rest on, by dataset.
-        version: of rankledger.
-        commit: of the config's repository; None outside one.
-        promoted: by model, the version that it promoted in MLflow, and the alias.
-    """
+    """Part of one record that the history of a measure needs."""
 
     evaluation_id: str
     measure: str
     date: str
     created: datetime
-    repeats: bool
-    lines: Mapping[Task, Estimate]
-    failures: Mapping[Task, str]
+    repeats: bool  # True if it repeats an earlier evaluation, which is no new night
+    lines: Mapping[Task, Estimate]  # of all queries, by dataset and model
+    failures: Mapping[Task, str]  # reasons by dataset and model
     verdicts: tuple[Verdict, ...]
     direction: str | None
-    rests_on: Mapping[str, Comparability]
+    rests_on: Mapping[str, Comparability]  # by dataset
     version: str | None
     commit: str | None
-    promoted: Mapping[str, str] = field(default_factory=dict)
+    promoted: Mapping[str, str] = field(default_factory=dict)  # version and alias in MLflow by model
 
 
 @work()
@@ -90,20 +74,20 @@ def history(
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> History:
-    """The history of a measure, night by night.
+    """Return the history of a measure, night by night.
 
     Args:
-        name: the evaluation's name in its config; by default the only one that has records.
-        measure: the measure, such as `nDCG@10`; by default the lead measure of the last evaluation on that dataset, or
-            on the first if none is named.
-        model: the model; by default all.
-        dataset: the dataset, `*` for the mean of all; by default all.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        name: Evaluation name in its config. By default the only one that has records.
+        measure: Measure, such as `nDCG@10`. By default the lead measure of the last evaluation on that dataset, or on
+            the first if none is named.
+        model: Model. By default all.
+        dataset: Dataset, `*` for the mean of all. By default all.
+        runs_dir: Runs folder.
+        records: Location of records. By default in the runs folder.
 
     Raises:
-        InputError: there is no evaluation of that name, or none has that measure, model or dataset.
-        OSError: the place of records cannot be reached.
+        InputError: There is no evaluation of that name, or none has that measure, model or dataset.
+        OSError: The location of records is unreachable.
     """
     workspace = Workspace.open(runs_dir, records)
     name = name_of_evaluation(name, workspace)
@@ -120,10 +104,7 @@ def history(
 def measured_history(
     name: str, measure: str, workspace: Workspace, *, model: str | None = None, dataset: str | None = None
 ) -> History:
-    """The history of a measure, as the user writes it, in the records of an evaluation.
-
-    Arguments and errors are those of `history`.
-    """
+    """Return the history of a measure, with the arguments and errors of `history`."""
 
     def look(entry: RecordEntry) -> HistoryEntry:
         return replace(_evaluated(entry, spelled(measure, entry) or measure), promoted=_promoted(entry))
@@ -146,18 +127,7 @@ def history_of(
     model: str | None = None,
     dataset: str | None = None,
 ) -> History:
-    """The history of a measure in these evaluations, in any order.
-
-    Args:
-        name: of the evaluations.
-        measure: of their lines.
-        evaluations: those that repeat another are left out, and of several of one date all but the last.
-        model: the model; by default all.
-        dataset: the dataset; by default all.
-
-    Raises:
-        InputError: there is no such model or dataset among them.
-    """
+    """Return the history of a measure in these evaluations, in any order."""
     nights, remarks = nights_of(evaluations)
     tasks = list(dict.fromkeys(task for evaluated in reversed(nights) for task in evaluated.lines))
     chosen = [task for task in tasks if dataset in (None, task[0]) and model in (None, task[1])]
@@ -171,15 +141,10 @@ def history_of(
 def known_history(
     evaluation: Evaluation, manifest: Manifest, workspace: Workspace
 ) -> tuple[tuple[History, ...], tuple[str, ...]]:
-    """The history of each lead measure that was known when an evaluation was recorded; and what could not be read.
+    """Return the history of each lead measure when an evaluation was recorded, and unreadable records.
 
-    It is made of the evaluation and of the 30 records before it, of nights that are no later: the same records give the
-    same history, whatever is evaluated afterwards. A series has at least two nights, the evaluation's being the last.
-
-    Args:
-        evaluation: its figures.
-        manifest: what its manifest says.
-        workspace: where earlier records are.
+    It contains the evaluation and the 30 records before it, of nights that are no later, so that later evaluations do
+    not change it. A series has at least two nights, the evaluation's being the last.
     """
     if manifest.repeats:
         return (), ()
@@ -248,7 +213,7 @@ def _promoted(entry: RecordEntry) -> dict[str, str]:
 
 
 def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...]]:
-    """The last evaluation of each date, by date, but for those that repeat another; and what was left out."""
+    """Return the last evaluation of each date without repeats, by date, and lines on those left out."""
     ordered = sorted(evaluations, key=lambda one: order_night(one.date, one.created, one.evaluation_id))
     own = [evaluated for evaluated in ordered if not evaluated.repeats]
     last = {evaluated.date: evaluated for evaluated in own}

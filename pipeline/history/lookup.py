@@ -1,10 +1,9 @@
-"""Finding records: by id, path, reference or name.
+"""Find records by id, path, reference or name.
 
 `last` is the last finished record of an evaluation and `previous` the one before it, whatever their gates found.
 `last_passed` is the last record in which no output of the model failed and every gate verdict on it is `pass`, so a bad
-night never becomes the baseline. Nor does one without gates, which passed nothing. Two more cases count as passed: the
-model had no baseline yet, or no night could ever be the first; and the record was accepted, which is the way out after
-a change of judgments.
+night never becomes the baseline. It ignores evaluations without gates. A model without a baseline passes, because the
+first night needs a start, and so does an accepted record, as the way out after a change of judgments.
 """
 
 from __future__ import annotations
@@ -35,35 +34,22 @@ from rankledger.pipeline.support.errors import InputError
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a reference comes to for one model.
-
-    Attributes:
-        record: the record; None if there is none.
-        model: what the model is called there.
-        reason: why there is none; empty where there is one.
-        first: whether there cannot be one yet: no earlier evaluation has passed.
-        lost: why later records were skipped that are damaged, one of which may be meant.
-    """
+    """Record of a reference for one model."""
 
     record: Evaluation | None
-    model: str
-    reason: str = ""
-    first: bool = False
-    lost: tuple[str, ...] = ()
+    model: str  # name of the model in the record
+    reason: str = ""  # reason why there is none
+    first: bool = False  # True if no earlier evaluation can have passed yet
+    lost: tuple[str, ...] = ()  # reasons why later records were skipped that are damaged, one of which may be meant
 
 
 class RecordHistory:
-    """The records of one evaluation that are earlier than the one that looks back; iterated over, the last come first.
+    """Earlier records of one evaluation. Iteration yields the last night first.
 
-    Earlier means of an earlier night, whenever it was evaluated; without a date it means before in time. A record from
-    the future is earlier if there is no date, because a clock was wrong. A folder that cannot be read as a record is
-    passed over. So are an older evaluation that was repeated, and a night that could not be evaluated. Each record is
-    read when it is first asked for, and once: those of large evaluations take seconds.
-
-    Attributes:
-        records: where records are kept.
-        name: the evaluation's name in configs.
-        date: the date of the night that looks back, if it has one.
+    Earlier means of an earlier night, whenever it was evaluated, or without a date before in time. A record from the
+    future is earlier if there is no date, because a clock was wrong. Unreadable folders, repeated evaluations and
+    nights that could not be evaluated are skipped. Each record is read once, on first use, because large ones take
+    seconds.
     """
 
     def __init__(
@@ -75,15 +61,7 @@ class RecordHistory:
         *,
         repeats: bool = False,
     ) -> None:
-        """Open the history.
-
-        Args:
-            records: where records are kept.
-            name: the evaluation's name.
-            before: when the evaluation began that looks back; by default now.
-            date: the date of its night, if it has one.
-            repeats: True if it repeats an evaluation, which did not know what began after `before`.
-        """
+        """Prepare the history."""
         self.records = records
         self.name = name
         self.date = date
@@ -97,11 +75,6 @@ class RecordHistory:
         self._damages: dict[Path, str | None] = {}
 
     def __iter__(self) -> Iterator[Evaluation]:
-        """The earlier records, the last night first.
-
-        Raises:
-            OSError: the place elsewhere cannot be reached; every time, for empty means that it is the first.
-        """
         tonight = night_of(self.date, self._before)
         for order in self._orders():
             is_earlier = self._is_before(order) if self.date is None else order[:2] < (tonight, self._before)
@@ -110,38 +83,35 @@ class RecordHistory:
                 yield record
 
     def nights(self) -> Iterator[Evaluation]:
-        """The records of earlier nights, the last first; without a date all are nights."""
+        """Yield the records of earlier nights, the last first. Without a date all are nights."""
         return (record for record in self if self.date is None or record.manifest.date is not None)
 
     def by_time(self) -> Iterator[Evaluation]:
-        """The records of all nights that were evaluated before, the last one evaluated first."""
+        """Yield the records of all nights that were evaluated before, the last one evaluated first."""
         for order in sorted(filter(self._is_before, self._orders()), key=lambda order: order[1:], reverse=True):
             if record := self._record(order[2]):
                 yield record
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Why records were passed over that are not what was written, of those read so far."""
+        """Reasons why damaged records were skipped, of those read so far."""
         return tuple(self._lost.values())
 
     def lost_since(self, record: Evaluation) -> tuple[str, ...]:
-        """The same of those that may be of a later night than a record."""
+        """Return these reasons for nights that may be later than a record."""
         ids = [evaluation_id for _, _, evaluation_id in self._orders()]
         later = ids[: ids.index(record.path.name)]
         return tuple(self._lost[lost_id] for lost_id in later if lost_id in self._lost)
 
     def lost_ids_since(self, record: Evaluation) -> tuple[str, ...]:
-        """The ids of those that may have begun after a record, by the times in their ids."""
         return tuple(lost_id for lost_id in self._lost if begun(record.path.name) <= begun(lost_id) <= self._before)
 
     def open(self, path: Path) -> Evaluation:
-        """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
         if path not in self._opened:
             self._opened[path] = read_record(path)
         return self._opened[path]
 
     def damage(self, record: Evaluation) -> str | None:
-        """What is wrong with the files of a record; None where nothing is. They are looked at once."""
         if record.path not in self._damages:
             self._damages[record.path] = next(damaged_files(record), None)
         return self._damages[record.path]
@@ -187,17 +157,10 @@ class RecordHistory:
 def resolve(
     reference: Reference, history: RecordHistory, accepted: Path, *, model: str, was: str | None = None
 ) -> Resolved:
-    """The record that is meant, for one model.
+    """Return the record of a reference for one model.
 
-    Args:
-        reference: to a record; one of this evaluation has none.
-        history: the earlier evaluations of the same name, and where a record is looked for by its id.
-        accepted: the file of what was accepted.
-        model: what the model is called in the current evaluation; the reference may name another.
-        was: what it was called before, looked up where the record does not know the new name.
-
-    Raises:
-        InputError: `accepted` is not what it should be.
+    `was` is the model's earlier name, for records that do not know the new one. `accepted` is the file of accepted
+    records, which is an InputError if it is damaged.
     """
     names = [reference.model] if reference.model else [model, *([was] if was else [])]
     if reference.record in _PLACES:
@@ -216,21 +179,18 @@ def resolve(
 
 
 def created_at(record: Evaluation) -> datetime:
-    """When the evaluation began."""
+    """Return the start of the evaluation."""
     return datetime.fromisoformat(record.manifest.created)
 
 
 def failures_of(record: Evaluation, model: str) -> tuple[str, ...]:
-    """Where the model was not evaluated, not by one replicate, and why: `dataset: reason` each."""
+    """Return the failures of a model, `dataset: reason` each. One evaluated replicate is none."""
     failures = record.manifest.not_evaluated
     return tuple(f"{dataset}: {reason}" for (dataset, name), reason in failures.items() if name == model)
 
 
 def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
-    """Count the directly preceding nights that failed each line of the gates, for the lines that the last one did.
-
-    An evaluation of a date is repeated by a later one of that date, and both are one night.
-    """
+    """Count the directly preceding nights that failed each line of the gates. Repeats count once."""
     counts: dict[VerdictKey, int] = {}
     alive: set[VerdictKey] | None = None
     date: str | None = None
@@ -247,13 +207,10 @@ def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
 
 
 def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:
-    """The day of each look of each gate, by the digest of its scores; or the reason why that is not known.
+    """Return the day of each look of each gate, by the digest of its scores, or why it is unknown.
 
-    Every record carries all looks before it, so that the last one suffices: of nights, and in time, because a night may
-    be evaluated late and a clock be set back. A damaged record after it counts as a look of each gate.
-
-    Raises:
-        OSError: the place elsewhere cannot be reached.
+    Every record carries all looks before it, so that the last one by night and by time suffices. A damaged record after
+    it counts as a look of each gate.
     """
     spent: dict[LookKey, dict[str, str]] = {}
     without: list[str] = []
@@ -280,7 +237,7 @@ _PLACES = {"last": 0, "previous": 1}  # in the history, most recent first
 
 
 def record_at(history: RecordHistory, word: str) -> Evaluation | None:
-    """The record that `last` or `previous` means; None if there are not so many, and for any other word."""
+    """Return the record of `last` or `previous`. None if there are too few, and for any other word."""
     return next(islice(history, _PLACES[word], None), None) if word in _PLACES else None
 
 
@@ -316,7 +273,6 @@ def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Re
 
 
 def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
-    """Why no evaluation passed: there is none, or none of `passed_over`, most recent first, passed."""
     if not passed_over:
         return f"there is no earlier evaluation of {name!r} with {model!r}"
     n, last = len(passed_over), passed_over[0]
@@ -326,7 +282,6 @@ def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
 
 
 def _passed(record: Evaluation, model: str) -> bool:
-    """Whether there were gates, and whatever they said of the model was `pass`, or that there is no baseline yet."""
     references = record.manifest.baselines
 
     def is_first(verdict: Verdict) -> bool:
@@ -375,7 +330,6 @@ def _of_record(history: RecordHistory, record: Evaluation, names: list[str]) -> 
 
 
 def _known(manifest: Manifest, names: list[str]) -> str | None:
-    """The first of the names that the record knows."""
     return next((name for name in names if name in manifest.models), None)
 
 
@@ -389,14 +343,14 @@ _HEADER = """\
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A record that was accepted for one model.
+    """Record that was accepted for one model.
 
     Attributes:
-        record: its id.
-        manifest_sha256: hex digest of its `manifest.json`.
-        reason: why it was accepted.
-        accepted: the day, such as `2026-11-20`.
-        by: who accepted it.
+        record: Record id.
+        manifest_sha256: Hex digest of its `manifest.json`.
+        reason: Reason for the acceptance.
+        accepted: Day, such as `2026-11-20`.
+        by: Person who accepted it.
     """
 
     record: str
@@ -408,14 +362,14 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class Accepted:
-    """What was accepted.
+    """Result of accepting a record.
 
     Attributes:
-        file: where it was written.
-        entries: by model.
-        replaced: by model, what was accepted before; models without one are left out.
-        gates: what the gates of the record came to, in a word; empty if it has none.
-        overrides: the values of `--set` that the record was evaluated with.
+        file: File of accepted records.
+        entries: Acceptances by model.
+        replaced: Earlier acceptances by model. Models without one are left out.
+        gates: Effect of the record's gates in a word. Empty if it has none.
+        overrides: Values of `--set` of the record.
     """
 
     file: Path
@@ -429,11 +383,7 @@ _Entries = Mapping[str, Mapping[str, Acceptance]]
 
 
 def read_accepted(path: Path) -> _Entries:
-    """What was accepted, by evaluation and model; empty if the file does not exist.
-
-    Raises:
-        InputError: it is not what `write_accepted` writes.
-    """
+    """Return the accepted records by evaluation and model, empty if the file does not exist."""
     try:
         return _accepted_in(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -453,11 +403,7 @@ def _accepted_in(path: Path, text: str) -> _Entries:
 
 
 def write_accepted(path: Path, entries: _Entries) -> None:
-    """Write the file whole under a temporary name and rename it; evaluations and models stand in their order.
-
-    Raises:
-        OSError: it cannot be written; the file stays as it was.
-    """
+    """Write the sorted file under a temporary name and rename it."""
     ordered = {
         name: {model: asdict(models[model]) for model in sorted(models)} for name, models in sorted(entries.items())
     }

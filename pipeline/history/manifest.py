@@ -1,4 +1,4 @@
-"""What the manifest of an evaluation says: what was asked for, what was read, and what every measure means."""
+"""Build the manifest of an evaluation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _UNKNOWN = Environment(python="", platform="", cpu="", blas=[], packages={}, git
 
 
 def describe_environment(opened: Opened) -> Environment:
-    """Return packages, platform and repository of an evaluation. Finding them out takes some ten milliseconds."""
+    """Return packages, platform and repository of an evaluation, which takes about 10 ms."""
     return Environment.model_validate(environment(opened.repository))
 
 
@@ -66,21 +66,7 @@ def build_manifest(
     recorded: bool,
     timings: Mapping[str, float],
 ) -> Manifest:
-    """Build the manifest of an evaluation before its record is written.
-
-    Args:
-        opened: Config that was evaluated, and its plan.
-        inputs: Everything that was read.
-        analysis: References of gates, and external metrics.
-        workspace: Location of the record.
-        evaluation_id: Id of the evaluation.
-        started: Time at which the evaluation began.
-        command: Command or call that asked for it.
-        tracking: Log it to MLflow. None if it is not logged.
-        alerts: True if a change of state is sent.
-        recorded: False leaves the environment empty until a record is written.
-        timings: Seconds by stage.
-    """
+    """Build the manifest of an evaluation before its record is written."""
     remote = workspace.records.remote
     return Manifest(
         schema_version=SCHEMA_VERSION,
@@ -113,16 +99,9 @@ def build_failed_manifest(
     workspace: Workspace,
     **known: Any,
 ) -> Manifest:
-    """Return the manifest of an evaluation that came to nothing: every model failed, for one reason.
+    """Build the manifest of an evaluation in which every model failed for one reason.
 
-    Args:
-        loaded: Config.
-        planned: Plan. None if models are searched for and none was found. They are then one model called `*`.
-        config: Path of the config.
-        error: Reason.
-        evaluation_id: Id of the record.
-        workspace: Place of the record.
-        known: Other fields of the manifest: `date`, `tracking`, `alerts`, `command` and `created`.
+    Without a plan, because no model was found, there is one model called `*`.
     """
     written, remote = loaded.config, workspace.records.remote
     if planned is None:
@@ -281,7 +260,7 @@ def _output(task: Task, inputs: Inputs) -> Output:
 
 
 def define_measures(measures: Iterable[Measure], profile: Profile) -> dict[str, Definition]:
-    """What each measure means here: its metric, every parameter, its formula and reference, and its fingerprint."""
+    """Return the definition of each measure: metric, parameters, formula, reference and fingerprint."""
     return {
         str(measure): Definition(
             title=measure.metric.title,
@@ -304,7 +283,6 @@ def define_measures(measures: Iterable[Measure], profile: Profile) -> dict[str, 
 
 
 def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition]:
-    """What every measure means; if datasets define it differently by their `relevant`, as it is without that."""
     found: dict[str, Measure] = {}
     for measure in (measure for dataset in planned.datasets for measure in dataset.measures):
         first = found.setdefault(str(measure), measure)
@@ -314,7 +292,6 @@ def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition
 
 
 def _depth(joined: JudgedOutput | None) -> list[float] | None:
-    """The least, the median and the greatest number of documents retrieved by a query with output; None for none."""
     if joined is None or joined.hits is None:
         return None
     depths = joined.hits.n_retrieved[joined.hits.n_retrieved > 0]

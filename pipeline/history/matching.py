@@ -1,4 +1,4 @@
-"""What two records have in common: the datasets, their measures, and the scores of their models on the same queries."""
+"""Datasets, measures and scores that two records have in common."""
 
 from __future__ import annotations
 
@@ -30,43 +30,35 @@ from rankledger.pipeline.support.errors import InputError, shorten
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """A dataset on both sides: the scores of the base and the candidate, and the measures that both have of a query.
-
-    Attributes:
-        contents: Warning on query ids with other contents. Empty if there are none.
-    """
+    """Dataset of both sides with their scores, and the measures that both have per query."""
 
     before: RecordedDataset
     after: RecordedDataset
     scores: Mapping[Pair, tuple[Scores, Scores]]
     measures: tuple[Measure, ...]
-    contents: str = ""
+    contents: str = ""  # warning on query ids with other contents
 
     @property
     def name(self) -> str:
-        """The dataset's name."""
         return self.after.planned.name
 
     @cached_property
     def query_ids(self) -> npt.NDArray[np.object_]:
-        """The queries of both, in their order."""
         before, after = next(iter(self.scores.values()))
         known = set(before.query_ids.tolist())
         return np.array([query_id for query_id in after.query_ids.tolist() if query_id in known], dtype=object)
 
     @property
     def n_removed(self) -> int:
-        """Queries of the base alone."""
         return len(next(iter(self.scores.values()))[0].query_ids) - len(self.query_ids)
 
     @property
     def n_added(self) -> int:
-        """Queries of the candidate alone."""
         return len(next(iter(self.scores.values()))[1].query_ids) - len(self.query_ids)
 
     @cached_property
     def differences(self) -> Mapping[Measure, tuple[InputChange, ...]]:
-        """What scores rest on besides outputs and queries and differs, by measure."""
+        """Differing inputs besides outputs and queries, by measure."""
         manifests = [side.record.manifest for side in (self.before, self.after)]
         found = {}
         for measure in self.measures:
@@ -75,11 +67,9 @@ class Match:
         return found
 
     def differs_by(self, measure: Measure, *kinds: str) -> bool:
-        """Return whether one of these kinds of inputs differs, and the measure needs it."""
         return any(change.kind in kinds for change in self.differences[measure])
 
     def unlike(self) -> Iterator[str]:
-        """How the two differ beside the outputs, a line each."""
         kinds = {change.kind for changes in self.differences.values() for change in changes}
         if "judgments" in kinds:
             judged = [file for side in (self.before, self.after) for file in side.files_of("judgments", "ratings")[:1]]
@@ -100,34 +90,27 @@ class Match:
             yield f"{self.name}: the definitions differ: {line}"
 
     def shared(self, pair: Pair) -> tuple[Scores, Scores]:
-        """The scores of the base and of the candidate on the queries of both, by the measures of both."""
         before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
         return before, after
 
     def comparable(self) -> Match | None:
-        """Return the match with the measures that rest on the same inputs; None if there are none."""
         measures = tuple(measure for measure in self.measures if not self.differences[measure])
         return replace(self, measures=measures) if measures else None
 
     def only(self, measure: Measure) -> Match:
-        """The same of one of the measures."""
         return replace(self, measures=(measure,))
 
     @cached_property
     def unchanged(self) -> tuple[Pair, ...]:
-        """The pairs of models that have the same score and weight by every measure on each query of both."""
+        """Pairs of models with the same score and weight by every measure on each query of both."""
         return tuple(pair for pair in self.scores if _are_equal(*self.shared(pair)))
 
     def changed(self) -> Match | None:
-        """The same of the other pairs; None if there are none."""
         changed = {pair: scores for pair, scores in self.scores.items() if pair not in self.unchanged}
         return replace(self, scores=changed) if changed else None
 
     def paired(self) -> tuple[list[Scores], dict[tuple[str, str], Pair]]:
-        """The scores of every model on the queries of both, under a name of its own; and the pair that two names are.
-
-        The models of both sides may have the same name.
-        """
+        """Return the scores of every model on the queries of both under unique names, and the pairs of these names."""
         results: dict[str, Scores] = {}
         pairs: dict[tuple[str, str], Pair] = {}
         for pair in self.scores:
@@ -138,11 +121,6 @@ class Match:
         return [*results.values()], pairs
 
     def groups(self) -> Groups:
-        """The clusters and slices of the queries of both, as the candidate's config has them, and all their columns.
-
-        Raises:
-            InputError: the queries table is gone, or is not the one that was evaluated.
-        """
         planned = self.after.planned
         if planned.queries is None:
             return Groups()
@@ -154,7 +132,6 @@ class Match:
 
 
 def _excluded(side: RecordedDataset) -> str:
-    """What a record's dataset leaves out of rankings, such as `sha256 481ce05876ac… with exclude_self`, or `none`."""
     parts = [short_digest(file.digest) for file in side.files_of("exclude")[:1]]
     parts += ["exclude_self"] if side.planned.exclude_self else []
     if side.planned.seen == "remove":
@@ -163,7 +140,7 @@ def _excluded(side: RecordedDataset) -> str:
 
 
 def match_datasets(sides: Sides) -> tuple[Match, ...]:
-    """The datasets on which a pair of models was evaluated on both sides, with a query and a measure in common."""
+    """Return the datasets on which two models were evaluated on both sides, with common queries and measures."""
     before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
     matches = [
         _match(RecordedDataset(sides.base, before[after.name]), RecordedDataset(sides.candidate, after), sides.pairs)
@@ -201,7 +178,6 @@ def _are_equal(one: Scores, other: Scores) -> bool:
 
 
 def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:
-    """The scores of these queries by these measures; every query must have scores."""
     column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
     columns = [column_of[query_id] for query_id in query_ids.tolist()]
     rows = [scores.measures.index(measure) for measure in measures]
@@ -223,17 +199,7 @@ def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence
 def leading_measures(
     matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure], lacking: str = "the two do not both have"
 ) -> dict[str, Measure]:
-    """By dataset, the measure to look at; datasets that do not have it are left out.
-
-    Args:
-        matches: what two records have in common.
-        asked: the measure as the user wrote it; None for the lead measure, or the first if that is not among them.
-        lead: the lead measure of each dataset.
-        lacking: how the message begins if it is not among them.
-
-    Raises:
-        InputError: none of them has it.
-    """
+    """Return the leading measure of each dataset that has it: the asked one, else the lead measure or the first."""
     shared: dict[str, list[Measure]] = {}
     for match in matches:
         own = shared.setdefault(match.name, [*match.measures])
@@ -247,7 +213,7 @@ def leading_measures(
 
 
 def record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:
-    """The pairs of records whose models were compared."""
+    """Yield the pairs of records whose models were compared."""
     for sides, matches in matched:
         if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
             yield RecordPair(_side(base, sides.base), _side(candidate, sides.candidate), models)

@@ -1,7 +1,4 @@
-"""Plans: how many queries a gate needs, by the paired differences of a record.
-
-Differences are oriented: positive is better, whatever the measure's direction.
-"""
+"""Plans: queries that a gate needs, by the paired differences of a record. Positive differences are better."""
 
 from __future__ import annotations
 
@@ -17,28 +14,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PowerLine:
-    """The queries that one difference needs; None if nothing can be planned by it.
+    """Queries that one difference needs. Values are None if nothing can be planned.
 
     Attributes:
-        dataset: the dataset's name.
+        dataset: Dataset name.
         slice: `all`, or `column=value` of the queries table.
-        measure: the measure as it is written.
-        model: the model that is compared.
-        baseline: the model that it is compared with.
-        n_queries: queries of the record that are defined in both.
-        n_clusters: clusters that they are in; the queries themselves if there are none.
-        std_dev: the standard deviation of the clusters' differences.
-        kappa: as how many clusters that rests on.
-        power: how often as many queries as the record has pass.
-        detectable: the least sum of margin and change at which they pass with the power wanted.
-        clusters_needed: clusters that pass with the power wanted.
-        queries_needed: the queries that they have, if clusters are as large as in the record.
-        queries_low: lower end of the interval of `queries_needed`, for the standard deviation is an estimate.
-        queries_high: upper end.
-        mark: why nothing can be planned: `replicates`, which differ, so that more queries are not enough; `few`, under
-            30 clusters; `sparse`, a few clusters decide the variance;
-            `degenerate`, all clusters differ alike; empty if it can.
-        reason: the same in a sentence, and what to do.
+        measure: Measure as it is written.
+        model: Model that is compared.
+        baseline: Model that it is compared with.
+        n_queries: Queries of the record that are defined in both.
+        n_clusters: Clusters of these queries, or the queries if there are no clusters.
+        std_dev: Standard deviation of the clusters' differences.
+        kappa: Effective number of clusters behind it.
+        power: Probability that the record's number of queries passes.
+        detectable: Minimum sum of margin and change at which they pass with the wanted power.
+        clusters_needed: Clusters that pass with the wanted power.
+        queries_needed: Queries of these clusters, if clusters are as large as in the record.
+        queries_low: Lower end of the interval of `queries_needed`, because the standard deviation is an estimate.
+        queries_high: Upper end.
+        mark: Reason why nothing can be planned: `replicates` differ, so that more queries are not enough, `few` (under
+            30 clusters), `sparse` (a few clusters decide the variance), `degenerate` (all clusters differ alike), or
+            empty.
+        reason: Reason in a sentence, and the action.
     """
 
     dataset: str
@@ -62,20 +59,20 @@ class PowerLine:
 
 @dataclass(frozen=True)
 class PowerPoint:
-    """A point of a power curve.
+    """Point of a power curve.
 
     Attributes:
-        dataset: the dataset's name.
+        dataset: Dataset name.
         slice: `all`, or `column=value`.
-        measure: the measure.
-        model: the model that is compared.
-        baseline: the model that it is compared with.
-        n_queries: how many queries.
-        n_clusters: the clusters that they are in.
-        power: how often they pass; None if there are fewer than 30 clusters.
-        power_low: lower end of its interval.
-        power_high: upper end.
-        detectable: the least sum of margin and change at which they pass with the power wanted; None likewise.
+        measure: Measure.
+        model: Model that is compared.
+        baseline: Model that it is compared with.
+        n_queries: Number of queries.
+        n_clusters: Number of their clusters.
+        power: Probability that they pass. None if there are fewer than 30 clusters.
+        power_low: Lower end of its interval.
+        power_high: Upper end.
+        detectable: Minimum sum of margin and change at which they pass with the wanted power. None likewise.
     """
 
     dataset: str
@@ -93,18 +90,18 @@ class PowerPoint:
 
 @dataclass(frozen=True, eq=False)
 class PowerPlan:
-    """How many queries a gate needs.
+    """Number of queries that a gate needs.
 
     Attributes:
-        records: the records whose differences it is planned by; both sides are the same record by default.
-        margin: the drop that the gate accepts.
-        change: the true change that is assumed.
-        wanted: the power wanted.
-        confidence: the level of the intervals of gates, and of those of the plan itself.
-        lines: a line per dataset, pair of models and slice.
-        points: the power curves of the lines that have one.
-        remarks: what was left out, and why.
-        warnings: later records that were skipped because they are damaged, a line each.
+        records: Records whose differences are used. Both sides are the same record by default.
+        margin: Drop that the gate accepts.
+        change: Assumed true change.
+        wanted: Wanted power.
+        confidence: Level of the intervals of gates and of the plan.
+        lines: Results per dataset, pair of models and slice.
+        points: Power curves of the lines that have one.
+        remarks: Lines about things that were left out.
+        warnings: Later records that were skipped because they are damaged, a line each.
     """
 
     records: tuple[RecordPair, ...]
@@ -118,16 +115,15 @@ class PowerPlan:
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """What is planned, and by what."""
         ids = ", ".join(dict.fromkeys(pair.candidate.evaluation_id for pair in self.records))
         return f"<PowerPlan margin {self.margin:g}, power {self.wanted:g}, by {ids}: {len(self.lines)} lines>"
 
     @property
     def needed(self) -> pd.DataFrame:
-        """A row per dataset, pair of models and slice, with the columns of `PowerLine`; NaN for no figure."""
+        """A row per dataset, pair of models and slice, with the columns of `PowerLine`."""
         return frame(PowerLine, self.lines)
 
     @property
     def curve(self) -> pd.DataFrame:
-        """A row per point of a power curve, with the columns of `PowerPoint`; NaN for no figure."""
+        """A row per point of a power curve, with the columns of `PowerPoint`."""
         return frame(PowerPoint, self.points)

@@ -1,4 +1,4 @@
-"""Which record, and which measure of a record, a text means."""
+"""Resolve a text to a record, or to a measure of a record."""
 
 from __future__ import annotations
 
@@ -25,12 +25,7 @@ from rankledger.pipeline.support.errors import InputError, likely
 
 
 def name_of_evaluation(name: str | None, workspace: Workspace) -> str:
-    """The evaluation that is meant: the one named, or else the only one that has records.
-
-    Raises:
-        InputError: none is named, and there are none or several.
-        OSError: the place of records cannot be reached.
-    """
+    """Return the evaluation that is named, or else the only one that has records."""
     if name is not None:
         return name
     place = workspace.records.place
@@ -46,24 +41,12 @@ def name_of_evaluation(name: str | None, workspace: Workspace) -> str:
 
 
 def measure_among(text: str, known: Collection[str], lacking: str) -> str:
-    """The known measure that `text` writes, in our way or another tool's: `nDCG@10` is `ndcg@10`.
-
-    Args:
-        text: the measure as the user wrote it; an external one by its name.
-        known: the measures to choose from, as records have them.
-        lacking: how the message begins if it is not among them, such as `no record has`.
-
-    Raises:
-        InputError: it is not among them, or is no measure, or several.
-    """
+    """Return the known measure that `text` writes, also in another tool's way: `nDCG@10` is `ndcg@10`."""
     return measures_among([text], known, lacking, one=True)[0]
 
 
 def measures_among(texts: Iterable[str], known: Collection[str], lacking: str, *, one: bool = False) -> tuple[str, ...]:
-    """The known measures that these texts write, each of which may write several, as `P@5,10` does.
-
-    Arguments and errors are those of `measure_among`.
-    """
+    """Return the known measures that these texts write. One text may write several, as `P@5,10` does."""
     found: dict[str, None] = {}  # in their order
     for text in texts:
         names = (text,) if text in known else _parsed(text)
@@ -78,7 +61,6 @@ def measures_among(texts: Iterable[str], known: Collection[str], lacking: str, *
 
 
 def _parsed(text: str) -> tuple[str, ...]:
-    """The measures that a text writes; none if it is no measure. A profile may give what a metric requires."""
     for profile in (None, *PROFILES.values()):
         with suppress(ValueError):
             return tuple(map(str, Measure.expand(text, profile)))
@@ -86,7 +68,7 @@ def _parsed(text: str) -> tuple[str, ...]:
 
 
 def spelled(measure: str | None, entry: RecordEntry) -> str | None:
-    """A measure as the record writes it, if the record has it; else as the user wrote it. None stays None."""
+    """Return a measure as the record writes it, or as the user wrote it if the record lacks it."""
     if measure is None:
         return None
     return next((name for name in (measure, *_parsed(measure)) if name in entry.manifest.definitions), measure)
@@ -130,12 +112,7 @@ def find_record(text: str, name: str | None, workspace: Workspace) -> str:
 
 
 def last_record(name: str, workspace: Workspace) -> Evaluation:
-    """The last evaluation of that name.
-
-    Raises:
-        InputError: there is none.
-        OSError: the place of records cannot be reached.
-    """
+    """Return the last evaluation of that name. Raise InputError if there is none."""
     history = RecordHistory(workspace.records, name)
     for last in history:
         return last
@@ -144,18 +121,11 @@ def last_record(name: str, workspace: Workspace) -> Evaluation:
 
 
 def _lost_among(resolved: Iterable[Resolved]) -> tuple[str, ...]:
-    """Why damaged records were skipped that may be what a reference means, of all models; none if it is certain."""
     return tuple(dict.fromkeys(reason for each in resolved if each.record is not None for reason in each.lost))
 
 
 def skipped(reference: str, lost: Sequence[str], used: Evaluation) -> tuple[str, ...]:
-    """Lines that warn of skipped records and of a record from the future; none if there are none.
-
-    Args:
-        reference: as it was written.
-        lost: why they were skipped, a line each.
-        used: the record that is used.
-    """
+    """Return lines that warn of skipped records and of a record from the future."""
     lines = []
     if lost:
         damaged = "a later record is damaged" if len(lost) == 1 else f"{len(lost)} later records are damaged"
@@ -184,12 +154,6 @@ def unevaluated_since(record: Evaluation, workspace: Workspace) -> tuple[str, ..
 
 
 def _record_at(text: str, workspace: Workspace) -> Evaluation:
-    """The record that `PATH|ID|mlflow:RUN_ID` means; a run is looked up in the workspace's MLflow store.
-
-    Raises:
-        InputError: there is no such record, or it cannot be read.
-        OSError: the place of records cannot be reached.
-    """
     if text.startswith(MLFLOW):
         tracking = Tracking(uri=workspace.tracking_uri or None)
         return read_record(fetch_record(text.removeprefix(MLFLOW), tracking, workspace))
@@ -224,15 +188,7 @@ def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tu
 
 
 def record_of(reference: str, name: str | None, workspace: Workspace) -> Evaluation:
-    """The one record that a reference, or any path of a record, means for certain.
-
-    Arguments are those of `record_to_show`.
-
-    Raises:
-        InputError: there is no such record, a word means another one for each model, or a later record that may be
-            meant is damaged.
-        OSError: the place of records cannot be reached.
-    """
+    """Return the one record that a reference, or any path of a record, certainly means."""
     path = workspace.records.find(reference)
     if path:
         return read_record(path)
@@ -280,32 +236,20 @@ Pair = tuple[str, str]  # the candidate's model, the base's
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Two records and their models.
-
-    Attributes:
-        base: the record that is compared with.
-        candidate: the record that is compared.
-        pairs: the models, (candidate's, base's).
-    """
+    """Two records and their models."""
 
     base: Opened
     candidate: Opened
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Pair, ...]  # (candidate's, base's)
 
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """What two references mean.
+    """Records of two references."""
 
-    Attributes:
-        sides: one for each pair of records, for a reference may mean another record for each model.
-        remarks: the models that are on one side alone.
-        warnings: later records that were skipped because they are damaged.
-    """
-
-    sides: tuple[Sides, ...]
-    remarks: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    sides: tuple[Sides, ...]  # one for each pair of records
+    remarks: tuple[str, ...]  # models that are on one side alone
+    warnings: tuple[str, ...] = ()  # later records that were skipped because they are damaged
 
 
 def open_sides(base: str, candidate: str, *, name: str | None, workspace: Workspace) -> References:
@@ -343,7 +287,6 @@ def open_sides(base: str, candidate: str, *, name: str | None, workspace: Worksp
 
 
 def _refuse_same(base: str, candidate: str) -> None:
-    """`compare last#bm25` would compare the last record of a model with itself, for the candidate is the last, too."""
     before, after = (parse_reference(text, ()) for text in (base, candidate))
     models = {reference.model for reference in (before, after)} - {None}
     if before.record == after.record and before.record in WORDS and len(models) < 2:
@@ -353,7 +296,6 @@ def _refuse_same(base: str, candidate: str) -> None:
 
 
 def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Evaluation]:
-    """By model, the record that a reference means; if it means none for any model, the first reason is raised."""
     records = {model: each.record for model, each in resolved.items() if each.record is not None}
     if not records:
         raise InputError(f"{reference}: {next(iter(resolved.values())).reason}")
@@ -361,7 +303,7 @@ def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, E
 
 
 class _Finder:
-    """Finds the records of models on either side."""
+    """Finder of the records of models on either side."""
 
     def __init__(self, base: str, candidate: str, name: str | None, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -379,28 +321,23 @@ class _Finder:
         self._opened: dict[Path, Opened] = {}
 
     def models(self) -> list[str]:
-        """The models that are asked for, as the candidate calls them."""
         asked = self._candidate.model or self._base.model
         return [asked] if asked else list(self._subject().manifest.models)
 
     def candidate(self, model: str) -> Resolved:
-        """The candidate's record of a model."""
         return resolve(self._candidate, self._history, self._accepted, model=model)
 
     def base(self, model: str, candidate: Evaluation) -> Resolved:
-        """The base's record of a model of the candidate, by its old name if it has one."""
         planned = self.open(candidate.path).planned.models.get(model)  # None in a config that someone else wrote
         was = planned.was if planned else None
         return resolve(self._base, self._before(candidate), self._accepted, model=model, was=was)
 
     def open(self, path: Path) -> Opened:
-        """The record in a folder with its config, which is planned once."""
         if path not in self._opened:
             self._opened[path] = open_record(path)
         return self._opened[path]
 
     def left_out(self, candidates: Mapping[str, Resolved], bases: Mapping[str, Resolved]) -> Iterator[str]:
-        """The models that are on one side alone, a line each."""
         resolved = (*candidates.values(), *bases.values())
         yield from (f"left out: {each.reason}" for each in resolved if each.reason)
         if self._candidate.model or self._base.model:
@@ -413,7 +350,6 @@ class _Finder:
                 yield f"left out: {model!r} is in {evaluation_id} alone"
 
     def _subject(self) -> Evaluation:
-        """The record whose models are compared: the candidate, or the last one if that depends on the model."""
         path = self._path(self._candidate)
         if path is not None:
             return read_record(path)
@@ -422,7 +358,6 @@ class _Finder:
         return record_at(self._history, str(self._candidate.record)) or self._known
 
     def _before(self, candidate: Evaluation) -> RecordHistory:
-        """Where the base is looked for: `last_passed` before the candidate, unless both are models of one record."""
         asked = (self._base.model, self._candidate.model)
         of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
         if self._base.record != "last_passed" or of_one:
@@ -430,7 +365,6 @@ class _Finder:
         return RecordHistory(self._workspace.records, self._name, created_at(candidate), candidate.manifest.date)
 
     def _path(self, reference: Reference) -> Path | None:
-        """Where the record of an id or a path is; None for a word and for a run of MLflow."""
         text, records = str(reference.record), self._workspace.records
         if text in WORDS or text.startswith(MLFLOW):
             return None
@@ -440,7 +374,6 @@ class _Finder:
         return path
 
     def _with_runs(self, references: Iterable[Reference], paths: Sequence[Path | None]) -> Iterator[Path | None]:
-        """The paths, and those of runs of MLflow; the store is that of the other side's config, if it has one."""
         for reference, path in zip(references, paths, strict=True):
             text = str(reference.record)
             if not text.startswith(MLFLOW):

@@ -1,7 +1,6 @@
-"""How figures changed since the record before and since the accepted one, model by model on the queries of both.
+"""Changes since the record before and since the accepted one, model by model on the queries of both.
 
-A figure is compared only where it means the same: same judgments, queries and definition, and the same version of
-rankledger. Nothing is scored again for it; where a figure means something else, the reason is kept instead.
+A figure is compared only if judgments, queries, definition and version of rankledger are the same.
 """
 
 from __future__ import annotations
@@ -37,41 +36,22 @@ _MOST_NIGHTS = 90  # that are looked back on for the first night of a level
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """A change that is to be taken.
-
-    Attributes:
-        line: what is known of it.
-        measure: by what.
-        key: what the record's scores are found by.
-        n_gone: queries that the record scored and that the dataset no longer has.
-    """
+    """Change to be computed."""
 
     line: ChangeSince
     measure: Measure
     key: RecordedModel
-    n_gone: int = 0
+    n_gone: int = 0  # queries that the record scored and the dataset no longer has
 
     @property
     def pair(self) -> Pair:
-        """The model, and what it was."""
         return Pair(self.line.model, self.key, self.measure)
 
 
 class ChangesSince:
-    """The changes of an evaluation since earlier records.
-
-    Attributes:
-        scores: those of the records that are to be drawn with the current ones; none where every query scores as it
-            did.
-    """
+    """Changes of an evaluation since earlier records."""
 
     def __init__(self, results: Sequence[Scores], resolver: BaselineResolver) -> None:
-        """Find the records and read their scores.
-
-        Args:
-            results: the current scores.
-            resolver: resolves references for the evaluation that looks back.
-        """
         self._resolver = resolver
         self._planned = resolver.planned
         self._history = resolver.history
@@ -87,11 +67,9 @@ class ChangesSince:
 
     @property
     def scores(self) -> tuple[Scores, ...]:
-        """See above."""
         return tuple(self._scores.values())
 
     def _look_back(self, scores: Scores, since: Since, wanted: Reference) -> None:
-        """Plan the changes of a model since a record, or say why there are none."""
         measures = self._measures(scores)
         resolved = self._resolver.resolve(wanted, scores.model)
         if since == "accepted" and not self._resolver.is_accepted(scores.model):
@@ -134,7 +112,6 @@ class ChangesSince:
         return then and replace(then, record=digest_of(resolved.record.path)), differing
 
     def _plan(self, scores: Scores, then: Scores, change: _Change) -> None:
-        """Take the change with the figures of its measure; one of scores that are the same is 0 without drawing."""
         unchanged = _columns(scores, change.measure) == _columns(then, change.measure)
         if unchanged and not change.n_gone:  # every query scores as it did
             change = replace(change, line=replace(change.line, difference=0.0, ci_low=0.0, ci_high=0.0))
@@ -143,7 +120,6 @@ class ChangesSince:
         self._changes.append(change)
 
     def take(self, sample: Sample, measures: Collection[Measure], rule: IntervalRule, test: TestRule) -> None:
-        """Take the differences by these measures, whose sums over a dataset's resamples are at hand."""
         own = [one for one in self._changes if one.line.dataset == sample.dataset and one.measure in measures]
         for change in (one for one in own if one.line.difference is not None):
             now = sample.figure(change.line.model, change.measure)
@@ -188,13 +164,7 @@ class ChangesSince:
     def lines(
         self, samples: Mapping[str, Sample], verdicts: Sequence[Verdict], search: SearchRule
     ) -> tuple[ChangeSince, ...]:
-        """All changes, with the slices that explain the worst of them and the first night of each.
-
-        Args:
-            samples: by dataset, what the differences were taken of.
-            verdicts: what the gates say.
-            search: how slices are searched.
-        """
+        """Return all changes, with the slices that explain the worst of them and the first night of each."""
         measures = {_key(change.line): change.measure for change in self._changes}
         judged = {(verdict.dataset, verdict.model) for verdict in verdicts}
         failed = {(verdict.dataset, verdict.model) for verdict in verdicts if verdict.outcome == "fail"}
@@ -224,10 +194,6 @@ class ChangesSince:
         explained: Collection[tuple[str, ...]],
         search: SearchRule,
     ) -> dict[tuple[str, ...], SliceChange]:
-        """The slices that explain most of the worst of these drops: of what fails first, by the lead measure
-        first. What all gates pass is not searched: no surface says more of it than its size.
-        """
-
         def order(change: _Change) -> tuple[bool, bool, float]:
             line = change.line
             is_lead = change.measure == self._planned.lead.get(line.dataset)
@@ -248,7 +214,6 @@ class ChangesSince:
         return found
 
     def _first_night(self, goes_on: Callable[[Evaluation], bool]) -> str:
-        """The first night of those before this one, without a break, that something holds for; else this one."""
         first = self._planned.date or ""
         try:
             for record in islice(self._history.nights(), _MOST_NIGHTS):
@@ -271,7 +236,6 @@ class ChangesSince:
         return has_level
 
     def _figures_of(self, evaluation_id: str, measure: str) -> Mapping[tuple[str, str], float | None]:
-        """The figures of a record over all queries by a measure; none if they cannot be read."""
         try:
             lines = RecordEntry(self._history.records, evaluation_id).lines(measure)
         except InputError:
@@ -284,7 +248,6 @@ def _key(line: ChangeSince) -> tuple[str, ...]:
 
 
 def _columns(scores: Scores, measure: Measure) -> list[object]:
-    """All that a figure is made of, as bytes, in which NaN equals NaN."""
     row = scores.measures.index(measure)
     arrays = (scores.missing, scores.values[row], scores.weights[row], scores.moments.get(measure, scores.values[row]))
     own = [array.tobytes() for array in arrays]
@@ -292,7 +255,6 @@ def _columns(scores: Scores, measure: Measure) -> list[object]:
 
 
 def _tasks(line: ChangeSince) -> set[tuple[str, str]]:
-    """What a verdict on the model is of: the dataset, or an external metric, which has none."""
     return {(line.dataset, line.model), ("", line.model)}
 
 
@@ -305,7 +267,6 @@ def _has_outcome(line: ChangeSince, outcome: Outcome) -> Callable[[Evaluation], 
 
 
 def _explaining(sample: Sample, pair: Pair, search: SearchRule) -> SliceChange | None:
-    """The slice with the greatest part of a change, of those that differ from the rest; None if there is none."""
     sides = sample.contributions[pair.model, pair.measure], sample.contributions[pair.baseline, pair.measure]
     found, _ = changed_slices((sample.dataset, pair.model, pair.model), sides, sample.groups, search)
     parts = {change.share: change for change in found if change.share is not None and change.share > 0}

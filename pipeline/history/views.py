@@ -1,7 +1,4 @@
-"""What reports show: a page of one evaluation with the queries that changed, and the history of a figure over many.
-
-Differences are oriented: positive is better, whatever the measure's direction.
-"""
+"""History of a figure over many nights."""
 
 from __future__ import annotations
 
@@ -13,24 +10,24 @@ from rankledger.pipeline.record.manifest_parts import InputChange
 
 @dataclass(frozen=True)
 class Night:
-    """What one night says of a model on a dataset by a measure; None if there is no figure.
+    """Figure of a model on a dataset in one night. Values are None if there is no figure.
 
     Attributes:
-        date: the date that was given, or else the day on which the evaluation began, in UTC.
-        evaluation_id: the last evaluation of that date.
-        estimate: the figure.
-        ci_low: lower end of its confidence interval.
-        ci_high: upper end.
-        std_error: its standard deviation over the resamples.
-        n_queries: judged queries.
-        mark: why the interval is not to be trusted: `sparse`, `degenerate`, or empty.
-        change: the figure less that of the night before; None over a break.
-        gates: what the gates of the model come to, the external metric included: `pass`, `warn`, `fail` or
-            `inconclusive`; empty where it has none.
-        commit: the commit of the config's repository; None outside one.
-        breaks: what changed since the night before.
-        failure: why the output was not evaluated; empty where it was.
-        promoted: the version that it promoted in MLflow and the alias, `models:/ranker/3 @champion`; empty if none.
+        date: Date that was given, or else the day on which the evaluation began, in UTC.
+        evaluation_id: Last evaluation of that date.
+        estimate: Figure.
+        ci_low: Lower end of its confidence interval.
+        ci_high: Upper end.
+        std_error: Standard deviation over the resamples.
+        n_queries: Judged queries.
+        mark: Reason why the interval is unreliable: `sparse`, `degenerate`, or empty.
+        change: Change since the night before. None over a break.
+        gates: Effect of the model's gates, the external metric included: `pass`, `warn`, `fail` or `inconclusive`.
+            Empty if there are none.
+        commit: Commit of the config's repository. None outside one.
+        breaks: Inputs that changed since the night before.
+        failure: Reason why the output was not evaluated. Empty if it was.
+        promoted: Version and alias that it promoted in MLflow, `models:/ranker/3 @champion`. Empty if none.
         n_undefined: Number of judged queries without a score.
     """
 
@@ -53,19 +50,18 @@ class Night:
 
 @dataclass(frozen=True)
 class Series:
-    """The nights of a model on a dataset.
+    """Nights of a model on a dataset.
 
     Attributes:
-        dataset: the dataset's name; `*` for the mean of all datasets.
-        model: the model's name.
-        nights: oldest first; at least one has a figure.
-        steps: where the level moved, oldest first.
-        noise: what nights differ by, in their standard errors; 0 where outputs stay and every change is a step;
-            None where there are too few nights to tell steps.
-        correlation: of successive nights, from 0 to 0.99, taken as a first-order autoregression; None if unknown.
-        false_steps: how often series of about as many nights show a step though they have none; empty if there was
-            no test.
-        n_different: where `noise` is None, how many nights there are whose figures differ.
+        dataset: Dataset name. `*` for the mean of all datasets.
+        model: Model name.
+        nights: Nights, oldest first. At least one has a figure.
+        steps: Steps of the level, oldest first.
+        noise: Variation of nights in their standard errors. 0 if outputs stay and every change is a step, None if there
+            are too few nights to tell steps.
+        correlation: Correlation of successive nights, from 0 to 0.99, as a first-order autoregression. None if unknown.
+        false_steps: Rate of false steps in series of about as many nights. Empty if there was no test.
+        n_different: Number of nights with different figures if `noise` is None.
     """
 
     dataset: str
@@ -80,14 +76,14 @@ class Series:
 
 @dataclass(frozen=True)
 class History:
-    """The history of a measure in the evaluations of a name.
+    """History of a measure in the evaluations of a name.
 
     Attributes:
-        name: the evaluation's.
-        measure: as it is written.
-        direction: whether `higher` or `lower` is better, or `neither`.
-        series: by dataset and model, in the order of the last evaluation.
-        remarks: what was left out, a line each.
+        name: Evaluation name.
+        measure: Measure as it is written.
+        direction: `higher` or `lower` if that is better, or `neither`.
+        series: Series by dataset and model, in the order of the last evaluation.
+        remarks: Lines about things that were left out.
     """
 
     name: str
@@ -97,7 +93,6 @@ class History:
     remarks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """A line per series, and below it one per night."""
         lines = [f"<History of {self.measure} in {self.name}: {len(self.series)} series>"]
         for series in self.series:
             lines.append(f"{series.model} on {series.dataset}:")

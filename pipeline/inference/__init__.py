@@ -1,1 +1,1 @@
-"""From scores to what may be said of them: estimates with their intervals."""
+"""Estimates, confidence intervals and tests from scores."""

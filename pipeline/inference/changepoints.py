@@ -1,25 +1,21 @@
-"""Step changes in a series of nightly figures: where the level moved, beyond what nights differ by anyhow.
+"""Find steps of the level in a series of nightly figures.
 
-The figure of a night is taken to be a level, constant between steps, plus noise whose standard deviation is the series'
-`noise` × the night's standard error. Nights share their queries, so that the noise is usually far below 1. It is
-estimated from the differences of successive nights, 15% of which may hold steps.
+The figure of a night is a level, constant between steps, plus noise. Its standard deviation is the series' `noise`
+times the night's standard error, usually far below it because nights share queries. The noise is estimated from the
+differences of successive nights, 15% of which may hold steps.
 
-The method is a multiscale likelihood-ratio test. In each of many intervals of nights the statistic is that of a change
-of the mean at the most likely night, every night weighted by its precision (CUSUM). An interval is significant if its
-statistic, less a penalty for how many others are as short (Frick, Munk & Sieling 2014), exceeds what 95% of series of
-independent, normal nights without a step stay below in all intervals together. The intervals are nested grids of
-growing length, as in seeded binary segmentation (Kovács et al. 2023). Of the significant ones the narrowest is taken,
-those that overlap it are left out, and so on (Fryzlewicz 2024).
+The method is a multiscale likelihood-ratio test. Each interval of nights has the CUSUM statistic of a change at its
+most likely night, with every night weighted by its precision. An interval is significant if its statistic, less a
+penalty for the number of intervals of its length (Frick, Munk & Sieling 2014), exceeds the 95% quantile of the greatest
+statistic in series of independent, normal nights without a step. The intervals are nested grids, as in seeded binary
+segmentation (Kovács et al. 2023). The narrowest significant interval is taken first, and those that overlap it are
+dropped (Fryzlewicz 2024).
 
-Heavy tails: before the test each night is clipped at the median of the nine nights around it ± 1.5 standard deviations
-of the noise. A level that lasts one or two nights is therefore no step.
-
-Correlated nights: the noise is taken to be a first-order autoregression, whose correlation is estimated from the mean
-square of differences of nights that are 2 to 5 apart, in that of successive nights. A change that is significant
-against such noise is a *step*; one that is significant against independent noise alone is a *step or drift*.
-
-Nights that repeat the figure of the night before measured the same output again, and count as one. If outputs last ten
-nights and more, or most nights repeat and the others are too few to tell noise, every change is a step.
+Each night is clipped at the median of the nine nights around it ± 1.5 standard deviations of the noise, so that one or
+two odd nights are no step. The noise is a first-order autoregression. A change that is significant against such noise
+is a *step*, one that is significant only against independent noise is a *step or drift*. Nights that repeat the figure
+of the night before count as one. If outputs last at least ten nights, or too few nights differ to estimate the noise,
+every change is a step.
 
 Reference:
     Frick, Munk & Sieling 2014, doi:10.1111/rssb.12047; Kovács, Bühlmann, Li & Munk 2023, doi:10.1093/biomet/asac052;
@@ -48,19 +44,17 @@ FEWEST_NIGHTS = 8
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A step of a series.
+    """Step of a series.
 
     Attributes:
-        date: the first night of the new level, the most likely one.
-        earliest: the first night that it may be.
-        latest: the last one.
-        n_nights: how many nights with a figure the new level lasts: until the next step, a break, or the last. One is
-            a night that stands alone, or is too new to tell.
-        before: the level until then, a mean weighted by precision.
-        after: the level from then on.
-        std_error: the standard deviation of the change, where nights are as correlated as they seem to be; 0 if there
-            is no noise.
-        tier: `step`; or `step or drift`, which correlated nights alone may explain.
+        date: Most likely first night of the new level.
+        earliest: Earliest possible first night.
+        latest: Latest possible first night.
+        n_nights: Number of nights of the new level that have a figure, until the next step, a break, or the last night.
+        before: Level until then, a mean weighted by precision.
+        after: Level from then on.
+        std_error: Standard deviation of the change, given the correlation of nights. 0 if there is no noise.
+        tier: `step`, or `step or drift` if correlated nights alone may explain it.
     """
 
     date: str
@@ -75,14 +69,14 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class FalseSteps:
-    """How often a series without a step shows one, by simulation.
+    """Simulated rate of steps in series that have none.
 
     Attributes:
-        noise: how nights differ in these series.
-        n_nights: how many they have.
-        step: the share that show a step.
-        step_or_drift: the share that show one of either tier.
-        correlation: of successive nights in these series, from 0 to 1.
+        noise: Distribution of the nights in these series.
+        n_nights: Number of nights of each.
+        step: Share of series that show a step.
+        step_or_drift: Share of series that show a step of either tier.
+        correlation: Correlation of successive nights, from 0 to 1.
     """
 
     noise: str
@@ -152,7 +146,7 @@ class Changepoints:
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
-    """The n nights that may be compared, one for each output."""
+    """Nights that can be compared, one for each output."""
 
     places: Places  # where they stand in the series
     figures: Floats
@@ -160,7 +154,7 @@ class _Stretch:
 
 
 class _Bounds(NamedTuple):
-    """First and last night at which a new level may begin, as places in a stretch."""
+    """First and last night at which a new level may begin, as indices into a stretch."""
 
     earliest: int
     latest: int
@@ -170,13 +164,7 @@ class _Bounds(NamedTuple):
 def find_changepoints(
     figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()
 ) -> Changepoints:
-    """Return the steps of a series; none spans a break.
-
-    Args:
-        figures: (n,) figure of each night.
-        std_errors: (n,) standard errors; a night without one, or with one that is but rounding, counts as the median.
-        breaks: Places from which on figures are not comparable with those before.
-    """
+    """Return the steps of a series. No step spans a break."""
     if not len(figures):
         return Changepoints(None)
     stretches = _stretches(np.array(figures, dtype=np.float64), _filled(std_errors), breaks)
@@ -198,15 +186,15 @@ def find_changepoints(
 
 
 def critical_excess(n_nights: int) -> float:
-    """Return the 95% quantile of `greatest_excess` over series of independent, normal nights without a step."""
+    """Return the 95% quantile of `greatest_excess` in series of independent, normal nights without a step."""
     return float(np.interp(math.log(n_nights), np.log(_NIGHTS), _CRITICAL))
 
 
 def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats]:
-    """Return the greatest statistic of all intervals, less their penalties, which decides whether any step is found.
+    """Return the greatest statistic of all intervals, less their penalties.
 
     Args:
-        figures: (B, n) a series per row, without breaks and with no night that repeats another.
+        figures: (B, n) series in rows, without breaks and repeated nights.
         std_errors: (n,) of every series.
 
     Returns:
@@ -234,19 +222,16 @@ def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> li
 
 
 def _filled(std_errors: Sequence[float | None]) -> Floats:
-    """Return (n,) the standard errors, the median one if there is none to speak of; 1 if no night has any."""
     known = np.array([error or 0.0 for error in std_errors], dtype=np.float64)
     median = np.median(known[known > 0]) if (known > 0).any() else 1.0
     return np.where(known < median / _SPAN, median, np.minimum(known, median * _SPAN))
 
 
 def _differences(figures: Floats, std_errors: Floats, lag: int = 1) -> Floats:
-    """Return (…, n - lag) the changes over so many nights, each in its own standard deviation were the noise 1."""
     return (figures[..., lag:] - figures[..., :-lag]) / np.hypot(std_errors[lag:], std_errors[:-lag])
 
 
 def _noise(differences: Sequence[Floats]) -> Floats:
-    """Return (…,) the scale of differences, two at least: of their smallest squares, without steps and odd nights."""
     squares = np.sort(np.concatenate(differences, axis=-1) ** 2, axis=-1)
     n_kept = min(math.ceil(_KEPT * squares.shape[-1]), squares.shape[-1] - 1)
     share = n_kept / squares.shape[-1]
@@ -257,10 +242,10 @@ def _noise(differences: Sequence[Floats]) -> Floats:
 
 
 def _clipped(figures: Floats, spread: Floats) -> Floats:
-    """Return (…, n) the figures, none further from the median of the nights around it than so many `spread` (…, n).
+    """Return (…, n) figures, clipped at `spread` from the median of the nights around.
 
-    That is the night's own or, if greater, the median of those nights: the median is no surer than they are. If there
-    are two nights in the middle the nearer one counts, so that a step near the end of a series stays.
+    The spread is the night's own or, if greater, the median spread of those nights. Of two middle nights the nearer one
+    counts, so that a step near the end of a series stays.
     """
     low, high = _middle(figures)
     reach = _CLIPPED * np.maximum(spread, _middle(spread)[1])
@@ -268,10 +253,6 @@ def _clipped(figures: Floats, spread: Floats) -> Floats:
 
 
 def _middle(values: Floats) -> tuple[Floats, Floats]:
-    """Return (…, n) the values in the middle of the nights around each: the lower and the higher, or the same twice.
-
-    At the ends of a series there are fewer nights around, and none beyond.
-    """
     ends = [(0, 0)] * (values.ndim - 1) + [(_AROUND, _AROUND)]
     padded = np.pad(values, ends, constant_values=np.inf)
     windows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, 2 * _AROUND + 1, axis=-1), axis=-1)
@@ -281,10 +262,10 @@ def _middle(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _correlation(stretches: Sequence[tuple[Floats, Floats]], n_nights: int) -> Floats:
-    """Return (…,) the correlation of successive nights, by how differences grow with the lag.
+    """Return the (…,) correlation of successive nights, by how differences grow with the lag.
 
-    Differences of nights `lag` apart have variance 2 σ² (1 - ρ^lag), 1 + ρ + … + ρ^(lag - 1) times that of successive
-    ones. If no two nights can be compared it is the greatest.
+    Differences of nights `lag` apart have variance 2 σ² (1 - ρ^lag), 1 + ρ + … + ρ^(lag - 1) times the variance of
+    successive differences. The result is the greatest possible one if no two nights can be compared.
     """
     near = _noise([_differences(*stretch) for stretch in stretches])
     grown, expected = [], []
@@ -299,11 +280,11 @@ def _correlation(stretches: Sequence[tuple[Floats, Floats]], n_nights: int) -> F
 
 
 def _inflation(n_before: int, n_after: int, correlation: Floats | float) -> Floats:
-    """Return (…,) how much greater the standard deviation of a change is than if nights were independent.
+    """Return (…,) factors by which correlation inflates the standard deviation of a change.
 
     The variance of a sum of h nights of an autoregression of variance 1 is (h (1 - ρ²) - 2 ρ (1 - ρ^h)) / (1 - ρ)², the
-    covariance of two neighboring sums ρ (1 - ρ^a) (1 - ρ^b) / (1 - ρ)². The noise is that of differences of successive
-    nights, 1 - ρ times as great in variance. Over two nights nothing is inflated.
+    covariance of two neighboring sums ρ (1 - ρ^a) (1 - ρ^b) / (1 - ρ)². The noise is estimated from differences of
+    successive nights, whose variance is 1 - ρ times as great.
     """
     rho = np.asarray(correlation)
     lost = [1 - rho**n_nights for n_nights in (n_before, n_after)]
@@ -318,15 +299,10 @@ def _inflation(n_before: int, n_after: int, correlation: Floats | float) -> Floa
 
 
 def _penalty(length: int, n_nights: int) -> float:
-    """Return by how much the statistic of an interval may be greater because there are many as short as it."""
     return math.sqrt(2 * math.log(math.e * n_nights / length))
 
 
 def _scan(figures: Floats, std_errors: Floats) -> Iterator[tuple[int, Places, Floats]]:
-    """Yield the likelihood-ratio statistics of a change in (B, n) figures, were the noise 1, in all intervals.
-
-    By their length in nights: the length, (I,) where the intervals begin, and (B, I) their statistics.
-    """
     n_nights = figures.shape[-1]
     weights = np.concatenate([[0.0], np.cumsum(std_errors**-2)])
     moves = (figures - figures[:, :1]) * std_errors**-2  # from the first night: no digits are lost to the level
@@ -344,7 +320,6 @@ def _scan(figures: Floats, std_errors: Floats) -> Iterator[tuple[int, Places, Fl
 
 
 def _lengths(n_nights: int) -> list[int]:
-    """Return 2, 3, 4, 6, 8, 11, 16 and so on, by √2, and all nights."""
     grown = [round(2 ** (power / 2)) for power in range(2, 64)]
     return [length for length in grown if length < n_nights] + [n_nights] if n_nights > 1 else []
 
@@ -355,7 +330,6 @@ def _every_change(stretch: _Stretch) -> Iterator[Changepoint]:
 
 
 def _bounds(stretch: _Stretch, noise: float, correlation: float, n_nights: int) -> list[_Bounds]:
-    """Return the bounds of each step's new level, from clipped figures: steps first, then the narrowest intervals."""
     scanned = list(_scan(stretch.figures[np.newaxis], stretch.std_errors))
     against: dict[Tier, float] = {"step": correlation, "step or drift": 0.0}
     taken: list[_Bounds] = []
@@ -369,7 +343,6 @@ def _bounds(stretch: _Stretch, noise: float, correlation: float, n_nights: int) 
 def _significant(
     scanned: Sequence[tuple[int, Places, Floats]], noise: float, correlation: float, n_nights: int
 ) -> list[tuple[int, int]]:
-    """Return the nights at which the level may change in each interval that is significant; the narrowest first."""
     least = critical_excess(n_nights)
     found: list[tuple[int, float, int]] = []
     for length, starts, statistics in scanned:
@@ -380,7 +353,6 @@ def _significant(
 
 
 def _located(stretch: _Stretch, bounds: Sequence[_Bounds]) -> list[int]:
-    """Return the most likely first night of each new level within its bounds, given those of its neighbors."""
     at = [_likeliest(stretch, own.earliest - 1, own, own.latest + 1) for own in bounds]
     for _ in range(2):  # a second time, from neighbours that have moved
         ends = [0, *at, len(stretch.places)]
@@ -389,7 +361,6 @@ def _located(stretch: _Stretch, bounds: Sequence[_Bounds]) -> list[int]:
 
 
 def _likeliest(stretch: _Stretch, begin: int, bounds: _Bounds, end: int) -> int:
-    """Return the night within bounds at which a change of the level fits the nights from `begin` to `end` best."""
     weights = stretch.std_errors[begin:end] ** -2
     summed = np.cumsum(weights * (stretch.figures[begin:end] - stretch.figures[begin]))
     share = np.cumsum(weights) / weights.sum()
@@ -418,7 +389,6 @@ def _described(
 
 
 def _levels(stretch: _Stretch, at: Sequence[int]) -> tuple[Floats, Floats]:
-    """Return the weighted mean between one step and the next, and the sum of its weights, for each of them."""
     weights = stretch.std_errors**-2
     begins = [0, *at]
     totals = np.add.reduceat(weights, begins)

@@ -1,6 +1,6 @@
-"""Tails and quantiles of Student's t and the beta distribution, so that an evaluation need not import SciPy.
+"""Tails and quantiles of Student's t and the beta distribution, without importing SciPy.
 
-Both are the regularized incomplete beta function. Its two tails are computed from x and 1 - x, so that neither loses
+Both are the regularized incomplete beta function. Its tails are computed from x and 1 - x, so that neither loses
 digits.
 """
 
@@ -16,7 +16,7 @@ _NORMAL = NormalDist()
 
 
 def t_tail(t: float, degrees: float) -> float:
-    """Return P(T > t) of Student's t, NaN if `t` is. `degrees` may be a fraction.
+    """Return P(T > t) of Student's t. NaN if `t` is NaN. `degrees` may be a fraction.
 
     Reference:
         Abramowitz & Stegun 1964, 26.7.1: half of I(ν/2, 1/2) at ν / (ν + t²).
@@ -35,7 +35,7 @@ def t_tail(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)  # intervals of as many clusters ask for the same
 def t_quantile(p: float, degrees: float) -> float:
-    """Return the t that Student's t is below with probability `p`; ±inf at 0 and 1 and beyond 1e150 √`degrees`."""
+    """Return the `p` quantile of Student's t: ±inf at 0 and 1 and beyond 1e150 √`degrees`."""
     if p > 0.5:
         return -t_quantile(1 - p, degrees)
     if p in (0, 0.5):
@@ -63,10 +63,10 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 
 
 def _quantile(a: float, b: float, p: float, q: float, guess: float) -> float:
-    """Solve I(a, b) = `p` for ln(x / (1 - x)), by Newton's method on the logarithm of the smaller tail; `q` is 1 - p.
+    """Solve I(a, b) = `p` for ln(x / (1 - x)) by Newton's method on the logarithm of the smaller tail.
 
-    That logarithm is concave in ln(x / (1 - x)). So from the left of the solution every step goes right and none beyond
-    it, and from the right one goes left, at most to where the line a ln x, which the function is below, has the value.
+    The logarithm is concave, so that from the left of the solution every step goes right and none overshoots. From the
+    right a step goes left at most to where the line a ln x, which bounds the function from above, has the value.
     """
     if p > q:
         return -_quantile(b, a, q, p, -guess)
@@ -86,7 +86,6 @@ def _quantile(a: float, b: float, p: float, q: float, guess: float) -> float:
 
 
 def _log_tail(a: float, b: float, x: float, y: float) -> tuple[float, float]:
-    """Return the logarithms of I(a, b) at `x` and of its slope by ln(x / y), x^a y^b / B(a, b); `y` is 1 - x."""
     log_slope = _log_slope(a, b, x, y)
     if x * (a + b + 2) > a + 1:  # its complement's fraction converges
         complement = math.exp(log_slope) / _fraction(b, a, y, x)
@@ -109,14 +108,13 @@ def _log_slope(a: float, b: float, x: float, y: float) -> float:
 
 
 def _deviance(k: float, mean: float, away: float) -> float:
-    """Return k ln(mean / k) - away; `away` is mean - k."""
+    """Return k ln(mean / k) - away. `away` is mean - k."""
     if abs(away) < k / 2:
         return k * math.log1p(away / k) - away
     return k * math.log(mean / k) - away
 
 
 def _stirling_error(z: float) -> float:
-    """Return ln Γ(z) - (z - 1/2) ln z + z - ln(2π) / 2, the error of Stirling's formula."""
     if z < 16:
         return math.lgamma(z) - (z - 0.5) * math.log(z) + z - 0.5 * math.log(2 * math.pi)
     s = 1 / (z * z)
@@ -124,10 +122,10 @@ def _stirling_error(z: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float, y: float) -> float:
-    """Return x^a y^b / B(a, b) over I(a, b) for `x` up to (a + 1) / (a + b + 2), as a continued fraction.
+    """Return x^a y^b / B(a, b) over I(a, b) for `x` up to (a + 1) / (a + b + 2).
 
     Reference:
-        DiDonato & Morris 1992, doi:10.1145/131766.131776, equation 9; evaluated by Lentz's method.
+        DiDonato & Morris 1992, doi:10.1145/131766.131776, equation 9, evaluated by Lentz's method.
     """
     away = a * y - b * x
     value = above = a * (away + 1) / (a + 1)

@@ -1,6 +1,7 @@
-"""Confidence intervals from resampled figures, reasons not to trust them, and intervals that hold at any sample size.
+"""Confidence intervals from resampled figures, marks of unreliable ones, and intervals for any sample size.
 
-Efron & Tibshirani 1993, chapters 13 and 14; Davison & Hinkley 1997, chapter 5, for the basic interval.
+Reference:
+    Efron & Tibshirani 1993, chapters 13 and 14; Davison & Hinkley 1997, chapter 5, for the basic interval.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _HALVINGS = 50
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Figure, or difference of figures, with its resamples."""
+    """Figure or difference of figures, with its resamples."""
 
     estimate: float  # over the sample; NaN if undefined
     # the estimate from the rounded numbers, which alone can be compared with the resamples: equal is equal
@@ -59,34 +60,23 @@ class Resampled:
 
     @cached_property
     def total_error(self) -> TotalError:
-        """Error over further queries and further replicates."""
         return TotalError.of(self.error, self.degrees, self.families)
 
     @cached_property
     def error(self) -> float:
-        """Standard error by the influences of C clusters, √(C / (C - 1) · Σ influence²); NaN for fewer than two.
-
-        It is 0 if all clusters are alike. Without clusters it is exactly that of Student's t.
-        """
+        """Standard error by the influences of C clusters, √(C / (C - 1) · Σ influence²). NaN for fewer than two."""
         n = self.n_clusters
         scale = 1.0 if self.pooled_degrees else math.sqrt(n / (n - 1)) if n > 1 else math.nan
         return scale * self._spread
 
     @cached_property
     def kappa(self) -> float:
-        """Number of clusters that the variance rests on: (Σ influence²)² / Σ influence⁴, in [1, C]; 0 if all are alike.
-
-        A few clusters that differ from the others make it small, and so does a heavy tail.
-        """
+        """Effective number of clusters, (Σ influence²)² / Σ influence⁴, in [1, C]. 0 if all are alike."""
         return 1 / self._powers[2] if self._spread else 0.0
 
     @cached_property
     def acceleration(self) -> float:
-        """Skewness of the clusters over 6 √C, which BCa corrects for; 0 if all are alike.
-
-        Reference:
-            Efron 1987, doi:10.1080/01621459.1987.10478410, equation 4.4.
-        """
+        """Skewness of the clusters over 6 √C, which BCa corrects. 0 if all are alike."""
         return self._powers[1] / (6 * float(self.variance**1.5)) if self.variance else 0.0
 
     @property
@@ -96,7 +86,6 @@ class Resampled:
 
     @cached_property
     def _powers(self) -> tuple[float, float, float]:
-        """Σ influence², Σ influence³ and Σ influence⁴ / (Σ influence²)²; the last is NaN if all influences are 0."""
         powers = self.influence * self.influence  # in place from here on: powers and new arrays are slow
         squares = float(powers.sum())
         powers *= self.influence
@@ -134,15 +123,11 @@ class Resampled:
 
     @cached_property
     def ascending(self) -> Floats:
-        """Resamples that define the figure, in order."""
         ordered = np.sort(self.resamples)  # NaN last
         return ordered[: int(ordered.searchsorted(np.nan))]
 
     def from_least(self, place: int) -> tuple[float, float]:
-        """Return the defined resample at this place in their order, from 0 on, and the next; itself after the last.
-
-        A sorted sample of them tells about where it is, so that only those on its side are looked at.
-        """
+        """Return the defined resample of this rank, from 0 on, and the next one or itself."""
         n_defined = len(self.resamples) - self.n_undefined
         following = min(place + 1, n_defined - 1)
         nearby, n_before = self._beyond_sampled((place + 1) / n_defined, n_defined)
@@ -166,21 +151,20 @@ class Resampled:
 
     @cached_property
     def n_undefined(self) -> int:
-        """Number of resamples that leave the figure undefined."""
         if math.isfinite(float(self.resamples.sum())):  # the usual case, in one pass
             return 0
         return int(np.count_nonzero(np.isnan(self.resamples)))
 
     @cached_property
     def n_below(self) -> int:
-        """Twice the number of resamples below the center, those that are equal to it counting half."""
+        """Twice the number of resamples below the center. Ties count half."""
         nearly = ROUNDING * math.sqrt(self.variance)
         at_least = np.count_nonzero(self.resamples >= self.centre - nearly)
         above = np.count_nonzero(self.resamples > self.centre + nearly)
         return int(2 * (len(self.resamples) - self.n_undefined) - at_least - above)
 
     def outer(self, low: float, high: float, reach: float) -> tuple[float, float]:
-        """Widen the ends to this distance from the estimate, within the range; NaN for a single cluster."""
+        """Widen the ends to this distance from the estimate, within the range. NaN for a single cluster."""
         if self.n_clusters < 2:
             return math.nan, math.nan
         least, greatest = map(float, self.range)
@@ -188,24 +172,23 @@ class Resampled:
 
     @cached_property
     def _spread(self) -> float:
-        """√(Σ influence²); 0 if it is only what rounding leaves of clusters that are alike."""
         spread = math.sqrt(self.variance)
         reach = [abs(end) for end in self.range if math.isfinite(end)]
         return spread if spread > 1e-12 * max(abs(self.estimate), *reach, 0.0) else 0.0
 
 
 def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[float | None, float | None]:
-    """Return the ends of a confidence interval; (None, None) if there is none.
+    """Return the ends of a confidence interval, (None, None) if there is none.
 
-    A resample that leaves the figure undefined counts as the least of all for the lower end, and as the greatest for
-    the upper one. If an end then falls on such a resample, there is no interval.
+    An undefined resample counts as the least for the lower end and as the greatest for the upper one. There is no
+    interval if an end falls on an undefined resample.
 
     Args:
         resampled: Figure with its resamples.
-        method: `percentile`, the quantiles of the resamples; `basic`, these mirrored at the estimate; `bca`, the
-            quantiles that are bias-corrected and accelerated; `bca+t`, the outer ends of these and of Student's t,
-            within the range of the figure. BCa falls short on differences, t on skewed levels.
-        confidence: Coverage of the interval, in (0, 1).
+        method: `percentile`, the quantiles of the resamples. `basic`, these mirrored at the estimate. `bca`, quantiles
+            that are bias-corrected and accelerated. `bca+t`, the outer ends of BCa and Student's t within the range of
+            the figure, because BCa falls short on differences and t on skewed levels.
+        confidence: Coverage in (0, 1).
     """
     if not math.isfinite(resampled.estimate) or resampled.n_undefined == len(resampled.resamples):
         return None, None
@@ -225,15 +208,15 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
 
 
 def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
-    """Return one end of an interval that may lie far out, where resamples are too few; NaN for fewer than two clusters.
+    """Return one end of an interval that is too far out for resamples. NaN for fewer than two clusters.
 
-    It is that of Student's t, and further out if the influences have a long tail on that side, by the terms of the
-    Cornish–Fisher expansion that hold the skewness. One standard error is added to the skewness, because a sample that
-    lacks the tail looks less skewed than it should. `tail` is in (0, 0.5).
+    The end is that of Student's t, corrected for a long tail by the skewness terms of the Cornish–Fisher expansion. One
+    standard error is added to the skewness, because a sample that lacks the tail looks less skewed. `tail` is in (0,
+    0.5).
 
     Reference:
         Hall 1992, The Bootstrap and Edgeworth Expansion, sections 2.5 and 2.6, without the term of the kurtosis.
-        The first term is that of Johnson 1978, doi:10.1080/01621459.1978.10480051.
+        Johnson 1978, doi:10.1080/01621459.1978.10480051, for the first term.
     """
     if resampled.n_clusters < 2 or not math.isfinite(resampled.estimate):
         return math.nan
@@ -254,7 +237,6 @@ def _tail_skewness(resampled: Resampled, sign: float) -> float:
 
 
 def _skewness(resampled: Resampled) -> tuple[float, float]:
-    """Return the skewness by the influences, Σ d³ / (Σ d²)^1.5, and its standard error; 0 if all are alike."""
     spread = math.sqrt(float((resampled.influence * resampled.influence).sum()))
     if spread == 0:
         return 0.0, 0.0
@@ -264,15 +246,15 @@ def _skewness(resampled: Resampled) -> tuple[float, float]:
 
 
 def known(figure: float) -> float | None:
-    """Return the figure, or None if it is undefined."""
+    """Return the figure, None if it is undefined."""
     return figure if math.isfinite(figure) else None
 
 
 def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
-    """Return the level of the quantile that BCa takes in place of this one.
+    """Return the level of the quantile that BCa uses instead of this level.
 
     Reference:
-        Efron 1987, doi:10.1080/01621459.1987.10478410; the bias counts ties half, as scipy.stats.bootstrap does.
+        Efron 1987, doi:10.1080/01621459.1987.10478410. The bias counts ties half, as scipy.stats.bootstrap does.
     """
     if resampled.variance == 0:
         return level
@@ -292,10 +274,7 @@ def _bias(resampled: Resampled, *, first: bool) -> float:
 
 
 def _quantile(resampled: Resampled, level: float, *, first: bool) -> float:
-    """Return the quantile, linear between order statistics: definition 7 of Hyndman & Fan 1996.
-
-    Undefined resamples come first for a lower end, and last for an upper one; NaN if the level falls among them.
-    """
+    """Return the quantile by definition 7 of Hyndman & Fan 1996. NaN if it falls among undefined resamples."""
     n_resamples = len(resampled.resamples)
     place = level * (n_resamples - 1) - (resampled.n_undefined if first else 0)
     below = math.floor(place)
@@ -308,15 +287,7 @@ def _quantile(resampled: Resampled, level: float, *, first: bool) -> float:
 def bounded_interval(
     values: Floats, limits: tuple[float, float], confidence: float
 ) -> tuple[Literal["exact", "betting"], tuple[float, float]]:
-    """Compute how the interval for the mean of independent scores is made, and its ends.
-
-    The interval is exact if every score is the minimum or maximum, or all are alike, and by betting otherwise.
-
-    Args:
-        values: (Q,) scores, in an order that does not depend on them, such as that of sorted query ids.
-        limits: Least and greatest possible score, both finite.
-        confidence: Least coverage of the interval, in (0, 1).
-    """
+    """Return the method and the ends of the interval for the mean of independent scores."""
     least, greatest = limits
     scaled = np.clip((values - least) / (greatest - least), 0.0, 1.0)
     binary = bool(((scaled == 0) | (scaled == 1)).all())
@@ -347,12 +318,12 @@ def betting_interval(
     """Compute the interval for the mean of independent scores in [0, 1], by hedged capital.
 
     One gambler bets that the mean is above m, one that it is below. m is excluded once the capital of either is so
-    large that a fair game reaches it too rarely. The capital is averaged over 24 orders of the scores, drawn from a
-    fixed seed, because the ends depend on the order.
+    large that a fair game rarely reaches it. The capital is averaged over 24 orders of the scores, drawn from a fixed
+    seed, because the ends depend on the order.
 
     Args:
         scores: (Q,) in an order that does not depend on them.
-        confidence: Least coverage of the interval, in (0, 1).
+        confidence: Minimum coverage, in (0, 1).
 
     Reference:
         Waudby-Smith & Ramdas 2024, doi:10.1093/jrsssb/qkad009, section 4: the bets of a fixed number of scores,
@@ -365,7 +336,6 @@ def betting_interval(
 
 
 def _capital(ordered: Floats, confidence: float) -> Callable[[float], float]:
-    """Return the logarithm of the mean capital of gamblers on a mean above m, as a falling function of m."""
     n = ordered.shape[1]
     counts = np.arange(1, n + 1)
     means = (0.5 + ordered.cumsum(axis=1)) / (counts + 1)

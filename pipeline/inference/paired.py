@@ -1,9 +1,9 @@
 """Paired comparisons of two models on the same queries.
 
-The standard error is that of cluster influences: without clusters exactly the one of a paired t test.
+The standard error is by cluster influences, which without clusters equals that of a paired t test.
 
 Reference:
-    Noreen 1989, Computer-Intensive Methods for Testing Hypotheses, section 2.3: the shift method; Smucker, Allan &
+    Noreen 1989, Computer-Intensive Methods for Testing Hypotheses, section 2.3, for the shift method; Smucker, Allan &
     Carterette 2007, doi:10.1145/1321440.1321528, for differences of rankers.
 """
 
@@ -46,9 +46,9 @@ _LEAST_ALIKE = 0.7  # of the number of clusters: as how many of one weight they 
 
 
 def t_test(difference: Resampled) -> float:
-    """Return the p-value of the difference, by t with C - 1 degrees of freedom; NaN for fewer than two clusters.
+    """Return the p-value of the difference by t with C - 1 degrees of freedom. NaN for fewer than two clusters.
 
-    If all clusters differ alike it is 0, or 1 if none differs. For families it is of further replicates, too.
+    The result is 0 if all clusters differ alike and 1 if none differs. Replicates add their variance.
     """
     error = difference.error
     if difference.total_error.replicates:
@@ -59,16 +59,16 @@ def t_test(difference: Resampled) -> float:
 
 
 def effect_size(difference: Resampled) -> float:
-    """Return d_z, the difference in standard deviations of clusters' differences; NaN if these do not vary."""
+    """Return d_z, the difference in standard deviations of the clusters' differences. NaN if these do not vary."""
     error = difference.error
     return difference.estimate / (error * math.sqrt(difference.n_clusters)) if error else math.nan
 
 
 def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
-    """Return the p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
+    """Return (H,) p-values of each pair alone, and (H,) p-values corrected by maxT.
 
-    A p-value is (1 + n) / (1 + B), n of B resamples θ* of a difference θ being at least |θ| away from it. For maxT all
-    are divided by the difference's standard error, by its infinitesimal jackknife.
+    A p-value is (1 + n) / (1 + B), where n of B resamples θ* are at least |θ| away from the difference θ. MaxT divides
+    each difference by its standard error, by the infinitesimal jackknife.
     """
     observed, errors = np.empty((2, len(pairs)))
     for place, difference in sample.each_difference(pairs):
@@ -107,7 +107,6 @@ class TestRule:
     family: Family = "dataset"
 
     def flip_signs(self, sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
-        """Return the p-values of `randomization`."""
         return randomization(sample, pairs, Settings(self.permutations, self.seed, self.workers))
 
 
@@ -120,23 +119,19 @@ def compare(
     lead: Measure | None = None,
     differences: Mapping[Pair, TakenDifference] | None = None,
 ) -> tuple[Comparison, ...]:
-    """Return the comparisons of one dataset: a line per pair of models, slice and measure that both have.
+    """Compare pairs of models of one dataset by every measure that both have, on all queries and on slices.
 
-    A test is made, and is of the family, if the measure has a better and a worse end, on all queries and on slices of
-    at least 30 clusters. Other lines have no p-value. If no query changed the p-value is 1, and no test is made.
+    A line is tested, and belongs to the family, if the measure has a direction and the slice at least 30 clusters.
+    Other lines have no p-value. The p-value is 1 without a test if no query changed.
 
     Args:
         sample: Resamples of the dataset.
         pairs: Models and their baselines, by name.
         measures: Measures that both are compared by.
-        rule: How an interval is read off.
-        test: How differences are tested.
-        lead: Measure whose differences on all queries are the primary family; None for no such family.
-        differences: Differences that were taken before; None if none were.
-
-    Raises:
-        InputError: `holm` or `bh` would need more resamples than there are to find anything, or clusters are too unlike
-            for the test t.
+        rule: Method of the intervals.
+        test: Method of the tests.
+        lead: Measure whose differences on all queries are the primary family. None for no such family.
+        differences: Differences that were taken before. None if none were.
     """
     asked = _asked(sample, pairs, measures)
     if differences is None:
@@ -147,7 +142,7 @@ def compare(
 def test_differences(
     sample: Sample, differences: Mapping[Pair, TakenDifference], test: TestRule, lead: Measure | None
 ) -> tuple[Comparison, ...]:
-    """Return the lines of these differences with p-values."""
+    """Return the comparisons of these differences, with p-values."""
     asked = [*differences]
     lines = [taken.line for taken in differences.values()]
     has_primary = lead is not None and lead.metric.direction != "neither"
@@ -218,7 +213,7 @@ def _asked(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collectio
 def most_tests(
     n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int, family: Family = "dataset"
 ) -> int:
-    """Return the number of tests of one family at most: undefined scores and unchanged queries make it fewer."""
+    """Return the maximum number of tests of one family. Undefined scores and unchanged queries reduce it."""
     if groups.clusters is None:
         sizes = {ALL: n_queries} | {name: int(mask.sum()) for name, mask in groups.slices.items()}
     else:
@@ -229,10 +224,7 @@ def most_tests(
 
 
 def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule) -> None:
-    """Raise InputError if `holm` or `bh` would need more resamples than there are to find anything.
-
-    The least p-value is one in as many as there are resamples. Times the tests it must not be above the level.
-    """
+    """Raise InputError if `holm` or `bh` needs more resamples to find anything."""
     if test.test == "t" or test.correction not in ("holm", "bh"):
         return
     key, n = ("bootstrap.resamples", n_resamples)
@@ -247,7 +239,7 @@ def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule)
 
 
 def refuse_unlike_clusters(dataset: str, groups: Groups, test: TestRule) -> None:
-    """Raise InputError, before anything is scored, if clusters are too unlike for the test t."""
+    """Raise InputError if clusters are too unlike for the test t."""
     if test.test == "t" and groups.clusters is not None:
         _refuse_unlike(np.bincount(groups.clusters).astype(np.float64), "clusters", f"of {dataset}")
 
@@ -286,7 +278,6 @@ def _line(
 
 
 def _better_and_worse(sample: Sample, pair: Pair) -> tuple[Bools, Bools]:
-    """Return (Q,) queries on which the model is better, and on which it is worse; equal to 12 digits is equal."""
     ours, theirs = (sample.contributions[name, pair.measure].scores for name in (pair.model, pair.baseline))
     better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs  # NaN if one is undefined
     apart = np.abs(better) > 1e-12 * np.maximum(np.abs(ours), np.abs(theirs))
@@ -294,7 +285,7 @@ def _better_and_worse(sample: Sample, pair: Pair) -> tuple[Bools, Bools]:
 
 
 def _signs_can_decide(line: Comparison, alpha: float) -> bool:
-    """Return whether 2 of the 2ᵏ patterns of signs of the k queries that changed are rare enough."""
+    """Return whether 2 of the 2ᵏ sign patterns of the k changed queries are rarer than `alpha`."""
     return 2.0 ** (1 - line.wins - line.losses) < alpha
 
 
@@ -356,7 +347,7 @@ def _least_p_value(sample: Sample, made: Test, test: TestRule, p_value: float) -
 
 
 def _refuse_unlike(weights: Floats, unit: str, what: str) -> None:
-    """Reject t if clusters have such unlike weights that it would find differences that there are not.
+    """Reject t if clusters have such unlike weights that it finds differences where there are none.
 
     Reference:
         Carter, Schnepel & Steigerwald 2017, doi:10.1162/REST_a_00639, on t by clusters of unlike sizes.
@@ -372,14 +363,13 @@ def _refuse_unlike(weights: Floats, unit: str, what: str) -> None:
 def _judge_primary(
     sample: Sample, pairs: Sequence[Pair], lines: Sequence[Comparison], by_t: Sequence[float], test: TestRule
 ) -> Iterator[Comparison]:
-    """Yield the lines of the primary family with joint intervals and p-values.
+    """Yield the comparisons of the primary family with joint intervals and p-values.
 
-    The p-values of the s pairs that few queries decide come from sign flips. They are corrected by maxT among the s,
-    and take s / m of the error of all m pairs. For s = 1 that is Bonferroni's correction. If most queries changed, the
-    tail is long, signs assume a symmetry that it lacks, and the bootstrap-t decides if its p-value is larger.
-
-    Of the m pairs each that has replicates takes alpha / m, by Bonferroni, because a resample of queries does not know
-    how replicates vary. The bootstrap has what is left, and all of alpha if nothing is.
+    Sign flips give the p-values of the s pairs that few queries decide, corrected by maxT among the s, with s / m of
+    the error of all m pairs. If most queries changed, the tail is long and breaks the symmetry that signs assume, so
+    that the bootstrap-t decides if its p-value is larger. Each pair with replicates takes alpha / m, by Bonferroni,
+    because a resample of queries does not vary replicates. The bootstrap has the rest, or all of alpha if there is no
+    rest.
     """
     n_pairs, replicated = len(pairs), [i for i, pair in enumerate(pairs) if sample.has_replicates(pair)]
     left = 1 - len(replicated) / n_pairs or 1.0

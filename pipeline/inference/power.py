@@ -1,9 +1,4 @@
-"""Number of queries that a margin takes, from the paired differences of a past sample.
-
-A gate passes if the lower end of an interval is above its limit. The chance of that, its power, grows with the
-distance from the limit to the true difference in standard errors: the interval takes up some of them, and the spread
-of estimates the rest.
-"""
+"""Number of queries that a margin needs, from the paired differences of a past sample."""
 
 from __future__ import annotations
 
@@ -30,42 +25,37 @@ _NUMBERS = 1 << 24  # that are drawn at once
 
 
 def _reach(alpha: float, degrees: float, acceleration: float) -> float:
-    """Return how many standard errors the lower end is below the estimate: the outer of Student's t and BCa."""
     z = _NORMAL.inv_cdf(1 - alpha / 2)
     return max(t_quantile(1 - alpha / 2, degrees), z - acceleration * (2 * z * z + 1))
 
 
 def _spread(reach: float, acceleration: float, excess: float) -> float:
-    """Return the standard deviation of the lower end, in standard errors, which vary with the estimate."""
     return math.sqrt(max(0.0, 1 - 6 * reach * acceleration + reach * reach * excess / 4))
 
 
 def standard_errors(
     alpha: float, power: float, degrees: float, acceleration: float = 0.0, excess: float = 0.0
 ) -> float:
-    """Return how many standard errors a difference must be above a limit to be found above it.
+    """Return the standard errors that a difference must be above a limit to be found above it.
 
     Args:
         alpha: Level of the two-sided interval, in (0, 1).
         power: Probability of finding it, in (0, 1).
         degrees: Degrees of freedom of the standard error.
-        acceleration: Acceleration of BCa, the skewness of the clusters' differences over 6 √C; 0 if they are normal.
-        excess: Excess kurtosis of these over C.
+        acceleration: Skewness of the clusters' differences over 6 √C. 0 if they are normal.
+        excess: Excess kurtosis of the differences over C.
 
     Reference:
         Bloom 1995, doi:10.1177/0193841X9501900504: t of 1 - alpha / 2 plus t of the power. The terms of the shape are
-        the first of the expansions in 1 / √C: of the lower end, Efron 1987, doi:10.1080/01621459.1987.10478410; of its
-        variance, by cov(mean, s²) = μ₃ / C and var(s²) = (μ₄ - σ⁴) / C.
+        the first of the expansions in 1 / √C: of the lower end, Efron 1987, doi:10.1080/01621459.1987.10478410, and of
+        its variance, by cov(mean, s²) = μ₃ / C and var(s²) = (μ₄ - σ⁴) / C.
     """
     reach = _reach(alpha, degrees, acceleration)
     return reach + _spread(reach, acceleration, excess) * t_quantile(power, degrees)
 
 
 def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
-    """Return the least difference that 80% of samples of this size would find; NaN if there are too few clusters.
-
-    `alpha` is the level of the two-sided test, alone and not corrected for others.
-    """
+    """Return the minimum difference that 80% of samples of this size find, uncorrected for other tests."""
     error = difference.error
     if math.isnan(error):
         return math.nan
@@ -75,7 +65,7 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
 
 
 def least_count(decides: Callable[[int], bool], few: int) -> int:
-    """Return the least count that decides, if any greater one does, too, and these few do not."""
+    """Return the minimum count that decides, if every greater one does and the listed few do not."""
     enough = 2 * few
     while not decides(enough):
         few, enough = enough, 2 * enough
@@ -87,10 +77,10 @@ def least_count(decides: Callable[[int], bool], few: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """Variation of a difference from cluster to cluster, as one sample shows it.
+    """Variation of a difference between clusters in one sample.
 
-    The power of a sample that a few clusters may decide comes from samples that are drawn from these clusters and
-    judged by the rule of gates. That of other samples comes from the moments.
+    If a few clusters may decide a sample, its power comes from drawing samples of these clusters and judging them as
+    gates do. Otherwise it comes from the moments.
     """
 
     values: Floats  # (C,) differences of the clusters from their mean
@@ -98,41 +88,35 @@ class Variation:
 
     @classmethod
     def of(cls, difference: Resampled) -> Variation:
-        """Return the variation of a difference whose clusters are not all alike."""
         moved = difference.influence[difference.influence != 0] * difference.n_clusters
         return cls(np.concatenate([moved, np.zeros(difference.n_clusters - len(moved))]))  # others are not in the slice
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters that showed it, C."""
         return len(self.values)
 
     @cached_property
     def variance(self) -> float:
-        """Variance of the clusters' differences."""
         return self.factor * float(np.square(self.values).sum()) / (self.n_clusters - 1)
 
     @cached_property
     def skewness(self) -> float:
-        """Skewness of the clusters' differences, 0 if they are symmetric."""
         shares = self.values / math.sqrt(float(np.square(self.values).mean()))
         return float((shares**3).mean())
 
     @cached_property
     def kappa(self) -> float:
-        """Number of clusters that the variance rests on."""
         squares = np.square(self.values / np.abs(self.values).max())
         return float(squares.sum() ** 2 / np.square(squares).sum())
 
     def detectable(self, n: int, alpha: float, power: float) -> float:
-        """Return the least distance from the margin at which n clusters pass with this power."""
+        """Return the minimum distance from the margin at which n clusters pass with this power."""
         if self._is_drawn(n):
             return math.sqrt(self.factor) * float(np.quantile(self._distances(n, alpha), power, method="higher"))
         degrees = min(n - 1, _MOST_DEGREES)
         return math.sqrt(self.variance / n) * standard_errors(alpha, power, degrees, *self._shape(n))
 
     def power(self, n: int, distance: float, alpha: float) -> float:
-        """Return how often n clusters pass at this distance from the margin."""
         if self._is_drawn(n):
             return float((self._distances(n, alpha) < distance / math.sqrt(self.factor)).mean())
         (acceleration, excess), degrees = self._shape(n), min(n - 1, _MOST_DEGREES)
@@ -141,16 +125,16 @@ class Variation:
         return t_tail(-apart / spread, degrees) if spread else float(apart > 0)
 
     def needed(self, distance: float, alpha: float, power: float) -> int:
-        """Return the least number of clusters, from 30 on, that pass with this power at this distance."""
+        """Return the minimum number of clusters, from 30 on, that pass with this power at this distance."""
         if self.detectable(LEAST_CLUSTERS, alpha, power) <= distance:
             return LEAST_CLUSTERS
         return least_count(lambda n: self.detectable(n, alpha, power) <= distance, LEAST_CLUSTERS)
 
     def ends(self, confidence: float) -> tuple[Variation, Variation]:
-        """Return the variation with the least and the greatest variance that the sample allows.
+        """Return the variations with the minimum and the maximum variance that the sample allows.
 
-        The logarithm of s² has the standard error √(1 / κ - 1 / C), for 1 / κ is the kurtosis over C. That error rests
-        on κ clusters, too: hence Student's t with κ - 1 degrees of freedom. Simulated in tests/simulations/plans.py.
+        The standard error of ln s² is √(1 / κ - 1 / C), because the kurtosis over C is 1 / κ. That error rests on κ
+        clusters, too: hence Student's t with κ - 1 degrees of freedom. Simulated in tests/simulations/plans.py.
         """
         error = math.sqrt(max(0.0, 1 / self.kappa - 1 / self.n_clusters))
         factor = math.exp(t_quantile((1 + confidence) / 2, self.kappa - 1) * error)
@@ -160,7 +144,6 @@ class Variation:
         return self.skewness / (6 * math.sqrt(n)), (self.n_clusters / self.kappa - 3) / n
 
     def _is_drawn(self, n: int) -> bool:
-        """Return whether so few clusters are often marked: with an expected kappa of ENOUGH half of the samples are."""
         return n * self.kappa < _TRUSTED * self.n_clusters
 
     def _distances(self, n: int, alpha: float) -> Floats:

@@ -1,4 +1,4 @@
-"""Joint intervals and p-values of the primary family, by the bootstrap-t, which assumes no symmetry."""
+"""Joint intervals and p-values of the primary family by the bootstrap-t, which assumes no symmetry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEW = 0.1  # of the error of the family: what resamples without spread may take
 
 @dataclass(frozen=True)
 class JointDifference:
-    """Interval and p-values of one difference of the family."""
+    """Interval and p-value of one difference of the family."""
 
     p_value: float  # of this difference alone
     p_joint: float  # among the family; below alpha just if 0 is outside the interval, if that has no mark
@@ -30,21 +30,18 @@ class JointDifference:
 
 @dataclass(frozen=True, eq=False)
 class _Stars:
-    """Distances t* of resamples from the sample in their standard errors, or the farthest of several differences."""
+    """(B,) distances t* of resamples from the sample in their standard errors."""
 
     long: Floats  # (B,) to the side of its long tail; the queries have theirs on the other
     short: Floats  # (B,) to the other side
 
     @cached_property
     def ascending(self) -> tuple[Floats, Floats, Floats]:
-        """(B,) each: |t*|, and to either side."""
+        """(B,) sorted distances: absolute, and to either side."""
         return np.sort(np.maximum(self.long, self.short)), np.sort(self.long), np.sort(self.short)
 
     def p_value(self, found: _Found) -> float:
-        """Return the share of the resamples that are at least as far, the sample being one of them.
-
-        If few queries decide, only the side of 0 counts, twice: a long tail on the other side says nothing of 0.
-        """
+        """Return the share of the resamples, the sample included, that are at least as far."""
         if found.sparse is None:
             return self._share(np.maximum(self.long, self.short), found.t)
         side = self.long if (found.side > 0) == (found.estimate > 0) else self.short
@@ -54,7 +51,6 @@ class _Stars:
         return (1 + int(np.count_nonzero(stars >= t - ROUNDING))) / (1 + len(stars))
 
     def reaches(self, found: _Found, alpha: float) -> tuple[float, float]:
-        """Return the reach of either end in standard errors; without a mark the inversion of `p_value`."""
         both, long, short = self.ascending
         reach = _critical(both, alpha)
         if found.sparse is None:
@@ -79,24 +75,22 @@ class _Found:
 def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tuple[JointDifference | None, ...]:
     """Compute intervals and p-values of all pairs at once, by max |t*| in a single step.
 
-    Over each resample, t* is how far a difference is from that of the sample, in standard errors of that resample; c is
-    the quantile of the greatest |t*| of the pairs. An interval reaches c standard errors.
+    t* is the distance of a resample's difference from the sample's, in standard errors of that resample. c is the
+    quantile of the greatest |t*| of the pairs, and an interval reaches c standard errors. A resample without spread is
+    infinitely far. A difference with many of them, because fewer than about seven queries differ, is left out, or it
+    would widen all other intervals without end.
 
-    A resample without spread counts as infinitely far. A difference that has many of them, because fewer than about
-    seven queries differ, would widen all other intervals without end; it is left out.
-
-    A sample that lacks the far end of a long tail lies on the other side of the truth, and its spread is too small. So
-    if few queries decide a difference (it has a mark), its interval has the outer ends of three: of this one; of the
-    same with half of the error for either side, over the pairs' long tails and over their short ones; and of Student's
-    t with tails corrected for skewness, by Bonferroni.
+    A sample that lacks the far end of a long tail has too small a spread. So if few queries decide a difference, its
+    interval has the outer ends of three: this one, the same with half of the error for either side, and Student's t
+    with tails corrected for skewness, by Bonferroni.
 
     Args:
         sample: Resamples of one dataset.
         pairs: The family. None of its differences is undefined.
-        alpha: Probability that any interval of the family may miss, in (0, 1).
+        alpha: Probability that any interval of the family misses, in (0, 1).
 
     Returns:
-        By pair; None for one that is left out.
+        Result by pair. None for a pair that is left out.
 
     Reference:
         Romano & Wolf 2005, doi:10.1198/016214504000000539, in a single step; Efron & Tibshirani 1993, section 12.5;
@@ -122,11 +116,7 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
 
 
 def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[tuple[Resampled, Floats]]:
-    """Yield each pair's difference, and (1 + B,) its standard error over the sample and over each resample.
-
-    A resample's influences are linear in what each cluster adds to the sums, so the sum of their squares is a quadratic
-    form in resampled sums of products. NaN if a difference is undefined.
-    """
+    """Yield each pair's difference, and (1 + B,) standard errors over the sample and each resample."""
     for own in sample.few_at_a_time(pairs):
         figures = [_Figures.of(sample, pair) for pair in own]
         distinct: dict[bytes, int] = {}  # with equal weights, those of each pair are the same, and so are products
@@ -158,7 +148,6 @@ class _Figures:
         return cls(made, np.vstack([added, *products]), int((one.denominators > 0).sum()))
 
     def errors(self, sums: Floats) -> Floats:
-        """Return (1 + B,) the standard errors, given the sums of the columns, (N, 1 + B)."""
         weights: list[Floats] = []
         for aggregation, factor, n_numerators in self.aggregations:
             *numerators, total = sums[len(weights) : len(weights) + n_numerators + 1]
@@ -179,7 +168,7 @@ def _pairs_of(n: int) -> list[tuple[int, int]]:
 
 
 def _critical(ordered: Floats, alpha: float) -> float:
-    """Return what as few of the resamples reach as leave a p-value below alpha; infinite if even none would."""
+    """Return the distance that few enough resamples reach for a p-value below alpha, infinite if none is."""
     allowed = math.ceil(round(alpha * (len(ordered) + 1), 9)) - 2
     return float(ordered[len(ordered) - 1 - allowed]) if 0 <= allowed < len(ordered) else math.inf
 

@@ -1,7 +1,4 @@
-"""Figures as sums over queries: one or several numerators over a denominator.
-
-A slice is the same with the other queries at 0, and a cluster adds what its queries add together.
-"""
+"""Figures as sums over queries: one or several numerators over a denominator."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ MANY_CLUSTERS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """One figure as sums over C clusters."""
+    """Figure as sums over C clusters."""
 
     aggregation: Aggregation
     # gives (S, q), what each of some queries adds to the numerators, in the slice or not
@@ -43,7 +40,7 @@ class Ratio:
 
     @property
     def numerators(self) -> Floats:
-        """(S, C) what each cluster adds to the numerators; not kept, because there are many."""
+        """(S, C) numerators of each cluster, computed at each access because there are many."""
         added = self._added(slice(None))
         if self.clusters is None:
             return added
@@ -53,7 +50,6 @@ class Ratio:
         return self.make(queries) if self.queries is None else self.make(queries) * self.queries[queries]
 
     def numerators_at(self, clusters: Where) -> Floats:
-        """Return (S, c) what some clusters add to the numerators."""
         return self._added(clusters) if self.clusters is None else self._of_clusters[:, clusters]
 
     @cached_property
@@ -61,31 +57,30 @@ class Ratio:
         return self.numerators
 
     def figure(self, numerators: Floats, denominators: Floats) -> Floats:
-        """Return the figure that these sums make, (S, …) and (…); NaN if nothing was counted."""
+        """Return the figure of (S, …) numerators and (…) denominators. NaN if nothing was counted."""
         figures: Floats = self.aggregation.backward(divide(numerators, denominators))[0]
         return figures
 
     @cached_property
     def totals(self) -> tuple[Floats, Floats]:
-        """(S,) and () sums over all clusters."""
         return self.numerators.sum(axis=1), self.denominators.sum()
 
     @cached_property
     def estimate(self) -> float:
-        """Figure over all clusters."""
         return float(self.figure(*self.totals))
 
     @property
     def influence(self) -> Floats:
-        """(C,) how much each cluster moves the figure, by its infinitesimal jackknife; the sum is 0.
+        """(C,) influence of each cluster by the infinitesimal jackknife. Sums to 0.
 
         Reference:
-            Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of what is done to the mean.
+            Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of the transformation of the
+            mean.
         """
         return self.influence_of(self)
 
     def influence_of(self, replicate: Ratio) -> Floats:
-        """Return (C,) how much each cluster of a replicate moves its figure from this one, to the first order."""
+        """Return (C,) first-order influences of a replicate's clusters on the distance to this figure."""
         sums, total = self.totals
         means = divide(sums, total)
         apart = means[:, np.newaxis] * replicate.denominators
@@ -96,23 +91,22 @@ class Ratio:
 
     @property
     def values(self) -> Floats:
-        """Mean of each cluster that counts; the last of several that make a figure."""
+        """(C',) mean of each cluster that counts, by the last numerator if there are several."""
         counted = self.denominators > 0
         return divide(self.numerators[-1, counted], self.denominators[counted])
 
     def is_mean_over(self, other: Ratio) -> bool:
-        """Return whether both are plain means over the same denominators, so that their difference is one too."""
+        """Return whether both are plain means over the same denominators, as their difference then is."""
         plain = self.aggregation is MEAN and other.aggregation is MEAN
         return plain and self.has_weights_of(other)
 
     def has_weights_of(self, other: Ratio) -> bool:
-        """Return whether both have the same denominators."""
         return self.denominators is other.denominators or np.array_equal(self.denominators, other.denominators)
 
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What each of Q queries adds to the sums of one measure of one model."""
+    """Terms that each of Q queries adds to the sums of one measure of one model."""
 
     measure: Measure
     make: Callable[[Where], Floats]  # gives the numerators of some queries, (S, q)
@@ -124,29 +118,25 @@ class Contributions:
     def of(
         cls, measure: Measure, numerators: Floats, denominators: Floats, values: Floats | None = None
     ) -> Contributions:
-        """Return what (S, Q) numerators and (Q,) denominators add."""
         return cls(measure, lambda queries: numerators[:, queries], len(numerators), denominators, values)
 
     @property
     def numerators(self) -> Floats:
-        """(S, Q)."""
         return self.make(slice(None))
 
     @property
     def counted(self) -> Bools:
-        """(Q,) queries that count."""
         return self.denominators > 0
 
     @property
     def scores(self) -> Floats:
-        """(Q,) score of each query; NaN if it does not count."""
         if self.values is not None and not self.measure.has_slices:  # its sums are of pairs of other queries, too
             return np.where(self.counted, self.values, np.nan)
         scores: Floats = self.measure.aggregation.backward(divide(self.numerators, self.denominators))[0]
         return scores
 
     def ratio(self, queries: Bools | None, clusters: Clusters | None) -> Ratio:
-        """Return the figure over these queries, all of them for None, as sums over clusters."""
+        """Return the figure over these queries (None for all) as sums over clusters."""
         denominators = self.denominators if queries is None else self.denominators * queries
         if not self.measure.has_slices and not np.array_equal(denominators, self.denominators):
             denominators = np.zeros_like(denominators)  # there is no figure of some of the queries
@@ -162,14 +152,7 @@ class Contributions:
 
 
 def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conventions) -> Contributions:
-    """Return what each query adds to one model's measure, the one in this row of its scores.
-
-    Args:
-        scores: One model's scores on one dataset.
-        row: Row of the measure.
-        values: (Q,) the scores by that measure, or a bound of them.
-        conventions: Rules for undefined queries and for queries without output.
-    """
+    """Return the contributions of each query to the measure in a row of a model's scores."""
     measure, weights = scores.measures[row], scores.weights[row]
     zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
     zero = zero and measure not in scores.failed  # whose queries have no score at all

@@ -1,9 +1,8 @@
-"""Variance of families of replicates: the queries' part, the replicates' part, and their interaction.
+"""Variance components of models with replicates.
 
-A model that is trained, indexed or decoded several times has a figure per replicate. The figure of the family is their
-mean over C clusters and R replicates, and its error has three parts, as in a two-way analysis of variance with random
-effects and one observation per cell: σq² / C of the queries, σr² / R of the replicates, and σqr² / (C R) of the rest,
-their interaction.
+A model that is trained, indexed or decoded several times has a figure per replicate. Its figure is the mean over C
+clusters and R replicates. The error has three parts, as in a two-way analysis of variance with random effects and one
+observation per cell: σq² / C of the queries, σr² / R of the replicates, and σqr² / (C R) of their interaction.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ALIKE = 2.0  # one part of a variance counts as the greater if it is more than 
 
 @dataclass(frozen=True)
 class Components:
-    """Variance components of a figure; unbiased, so that one that is about 0 may be negative."""
+    """Unbiased variance components of a figure. A component near 0 may be negative."""
 
     n_queries: int  # C, queries or clusters
     n_replicates: int  # R
@@ -33,14 +32,12 @@ class Components:
     rest: float  # σqr², of the interaction of both, with what is chance in each
 
     def std_error(self, *, queries: float = 1.0, replicates: float = 1.0) -> float:
-        """Return the standard error with so many times the queries and the replicates."""
         n_queries, n_replicates = queries * self.n_queries, replicates * self.n_replicates
         between = max(self.queries, 0.0) / n_queries + max(self.replicates, 0.0) / n_replicates
         return math.sqrt(between + max(self.rest, 0.0) / (n_queries * n_replicates))
 
     @property
     def more(self) -> Literal["queries", "replicates", "either"]:
-        """What makes the figure more certain: more queries, more replicates, or either about as much."""
         queries = max(self.queries, 0.0) / self.n_queries
         replicates = max(self.replicates, 0.0) / self.n_replicates
         if queries > _ALIKE * replicates:
@@ -49,7 +46,7 @@ class Components:
 
 
 def components_of(cells: Floats) -> Components:
-    """Return the variance components of a (C, R) table, a number per query and replicate, at least two of both.
+    """Return the variance components of a (C, R) table with at least two rows and columns.
 
     Reference:
         Searle, Casella & McCulloch 1992, Variance Components, section 4.3: the analysis of variance estimators.
@@ -69,21 +66,20 @@ def components_of(cells: Floats) -> Components:
 
 @dataclass(frozen=True, eq=False)
 class ReplicateEffects:
-    """How far each of R replicates moves a figure from that of its family; of R = 1 nothing is known."""
+    """Distances of R replicates from their mean. Nothing is known for R = 1."""
 
     shifts: Mapping[str, float]  # by replicate; the sum is 0
     noise: float  # variance of the shifts from the interaction with the queries alone
 
     @classmethod
     def of(cls, names: Sequence[str], cells: Floats) -> ReplicateEffects:
-        """Return the effects in a (C, R) table, whose mean is the figure but for a constant."""
+        """Return the effects in a (C, R) table, whose mean is the figure up to a constant."""
         columns = cells.mean(axis=0)
         shifts = dict(zip(names, (columns - columns.mean()).tolist(), strict=True))
         return cls(shifts, components_of(cells).rest / len(cells) if min(cells.shape) > 1 else 0.0)
 
     @property
     def variance(self) -> float:
-        """Variance of a replicate's figure, the noise included."""
         return sum(shift * shift for shift in self.shifts.values()) / max(1, len(self.shifts) - 1)
 
 
@@ -99,10 +95,10 @@ class TotalError:
 
     @classmethod
     def of(cls, error: float, degrees: float, families: Sequence[ReplicateEffects]) -> TotalError:
-        """Return the error of a figure that is made of families.
+        """Return the error of a figure that is made of replicate sets.
 
-        There is one for a figure, two for a difference of families, one for a difference whose replicates are paired. A
-        family of one replicate adds nothing: no claim is made beyond that one.
+        There is one set for a figure, two for a difference, one for a difference with paired replicates. A set of one
+        replicate adds nothing, because no claim is made beyond that replicate.
 
         Reference:
             Satterthwaite 1946, doi:10.2307/3002019.
@@ -122,10 +118,10 @@ class TotalError:
         return math.hypot(self.queries, self.replicates)
 
     def reach(self, confidence: float) -> float:
-        """Return the reach of an interval: the root of the sum of the squares of the reach of each part alone.
+        """Return the reach of an interval: the root of the summed squared reaches of the parts.
 
         One quantile by the degrees of freedom of the whole is too small if two replicates happen to be close: with two
-        of them that differ far more than queries do, it covers 88% for 95%, and this 93%.
+        that differ far more than queries do, it covers 88% for 95%, and this 93%.
 
         Reference:
             Howe 1974, Approximate confidence limits on the mean of X + Y, JASA 69.
@@ -137,7 +133,7 @@ class TotalError:
         return math.hypot(queries, t_quantile(level, self.replicate_degrees) * self.replicates)
 
     def p_value(self, estimate: float) -> float:
-        """Return the p-value against 0, at least 1e-12: it is below 1 - confidence just if the interval excludes 0."""
+        """Return the p-value against 0, at least 1e-12. It is below 1 - confidence if the interval excludes 0."""
         low, high = math.log(1e-12), 0.0  # of the p-value's logarithm: the interval of `high` always holds it
         for _ in range(60):
             middle = (low + high) / 2
@@ -149,11 +145,7 @@ class TotalError:
 
 
 def mean_effects(figures: Sequence[Sequence[ReplicateEffects]]) -> tuple[ReplicateEffects, ...]:
-    """Return the effects on the mean of N figures over different queries, such as one model's on N datasets.
-
-    Replicates that have the same names everywhere are the same: their shifts are averaged by name. Otherwise each
-    figure's replicates are by themselves.
-    """
+    """Return the effects on the mean of N figures over different queries, such as one model's on N datasets."""
     n = len(figures)
     alike = len({tuple(tuple(sorted(family.shifts)) for family in families) for families in figures}) == 1
     if not alike:

@@ -1,9 +1,8 @@
-"""Bootstrap resamples of query clusters, drawn once per dataset, and the sums that they weigh.
+"""Bootstrap resamples of query clusters, drawn once per dataset, and their weighted sums.
 
-A cluster is a query, or the queries that are drawn as one. A resample is a row of counts, how often each cluster was
-drawn; counts times columns of numbers give the resampled sums. Each column is first rounded to a step so coarse that no
-sum of it needs more than 53 bits: every sum is then exact, and depends on nothing but the counts: not on BLAS, threads,
-chunks, the other columns or the order of the queries.
+A cluster is a query, or queries that are drawn together. A resample is a row of counts of drawn clusters. Counts times
+columns of numbers are the resampled sums. Each column is first rounded to so coarse a step that every sum fits into 53
+bits. Sums are then exact, and do not depend on BLAS, threads, chunks, other columns or the order of queries.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SlicedClusters:
-    """S slices of C clusters that share their products: a slice is made of parts, which no slice cuts."""
+    """S slices of C clusters that share their products. A slice is made of parts, which no slice cuts."""
 
     names: tuple[str, ...]  # (S,)
     parts: Indices  # (C,) part of each cluster, from 1 on; 0 for clusters in none of the slices
@@ -67,7 +66,7 @@ class SlicedClusters:
 
     @classmethod
     def share(cls, masks: Mapping[str, Bools]) -> list[SlicedClusters]:
-        """Group the slices, (C,) masks by name, into as few groups as have no parts of few clusters on average."""
+        """Group the slices, (C,) masks by name, into few groups without parts that are small on average."""
         shared: list[list[str]] = []
         codes = np.empty(0, dtype=np.int64)
         for name, mask in masks.items():
@@ -91,13 +90,12 @@ class SlicedClusters:
         return cls(tuple(masks), numbers, members.astype(np.float64))
 
     def part_by_part(self, inside: Bools) -> tuple[Indices, Indices]:
-        """Return these clusters, all of them in slices, part by part; and (A,) the end of each part among them."""
         rows = np.flatnonzero(inside)
         rows = rows[np.argsort(self.parts[rows], kind="stable")]
         return rows, np.searchsorted(self.parts[rows], np.arange(1, self.members.shape[1] + 1), side="right")
 
     def greatest(self, columns: Floats) -> Floats:
-        """Return (N, S) the greatest number of each slice in each of N columns, (N, C) numbers from 0 on."""
+        """Return the (N, S) maximum in each slice of (N, C) nonnegative numbers."""
         by_part = np.zeros((len(columns), self.members.shape[1] + 1))
         order = np.argsort(self.parts, kind="stable")
         present, begins = np.unique(self.parts[order], return_index=True)
@@ -107,17 +105,14 @@ class SlicedClusters:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Clusters that add the same to every sum, K cells of them: only the number drawn of each cell counts."""
+    """K cells of clusters that add the same to every sum. Only the number drawn of each cell counts."""
 
     firsts: Indices  # (K,) a cluster of each cell
     sizes: Indices  # (K,) number of its clusters
 
     @classmethod
     def find(cls, columns: Iterable[Floats | Bools]) -> Cells | None:
-        """Group the clusters that have the same numbers in all columns, (C,) each.
-
-        None if there are few clusters, or so many cells that drawing them takes as long.
-        """
+        """Group the clusters that have the same numbers in all (C,) columns."""
         hashes = np.zeros(1, dtype=np.uint64)
         for column in columns:
             if len(column) <= MANY_CLUSTERS:
@@ -131,7 +126,6 @@ class Cells:
         return cls(firsts, sizes) if len(firsts) <= len(hashes) // _ALIKE else None
 
     def draw(self, entropy: list[int], n_resamples: int) -> Counts:
-        """Return (n_resamples, K), how many clusters of each cell are drawn."""
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
         n_clusters = self.sizes.sum()
         counts: Counts = rng.multinomial(n_clusters, self.sizes / n_clusters, size=n_resamples)
@@ -140,7 +134,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class ResampledSums:
-    """N columns to add up over S slices: one product for each part of the clusters, and slices are sums of parts."""
+    """N columns to sum over S slices, with one product for each part of the clusters."""
 
     rows: Indices | slice  # clusters in which any of the columns is not 0, part by part
     rounded: Floats  # (R, N) the numbers of these clusters, as `round_to_exact` gives them, column by column
@@ -149,12 +143,11 @@ class ResampledSums:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(S, N)."""
         return len(self.members), self.rounded.shape[1]
 
     @classmethod
     def of(cls, rounded: Floats, counted: Bools, sliced: SlicedClusters | None = None) -> ResampledSums:
-        """Return the columns, (C, N), over slices or all clusters, of which only those counted matter."""
+        """Return the (C, N) columns over slices or all clusters. Only those counted matter."""
         inside = counted if sliced is None else counted & (sliced.parts > 0)
         if sliced is None or sliced.members.size == 1:
             if inside.sum() >= _WORTH_IT * len(inside) and (sliced is None or sliced.parts.all()):
@@ -165,7 +158,6 @@ class ResampledSums:
         return cls(rows, rounded.T.take(rows, axis=1).T, ends, sliced.members)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
-        """Return (S, N, B) the exact sums of the columns, each cluster taken as often as (B, C) weights say."""
         taken = weights[:, self.rows]
         if self.ends is None:
             return (self.rounded.T @ taken.astype(np.float64, copy=False).T)[np.newaxis]
@@ -185,7 +177,7 @@ class ResampledSums:
 
 @dataclass(frozen=True, eq=False)
 class LargeSums:
-    """`ResampledSums` of so many clusters that their numbers are made and rounded some at a time."""
+    """`ResampledSums` of so many clusters that their numbers are made and rounded in chunks."""
 
     numbers: Callable[[Where], Floats]  # gives (N, c), the numbers of some clusters
     steps: Floats  # (N,) what they are rounded to
@@ -196,7 +188,6 @@ class LargeSums:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(S, N)."""
         return len(self.members), len(self.steps)
 
     @classmethod
@@ -208,7 +199,6 @@ class LargeSums:
         sliced: SlicedClusters | None,
         cells: Cells | None = None,
     ) -> LargeSums:
-        """Return the columns over slices or all clusters, of which only those counted matter."""
         firsts = None
         if cells is not None:
             firsts, counted = cells.firsts, counted[cells.firsts]
@@ -219,7 +209,7 @@ class LargeSums:
         return cls(numbers, steps, *sliced.part_by_part(counted & (sliced.parts > 0)), sliced.members, firsts)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
-        """Return (S, N, B) the exact sums, each cluster or cell taken as often as (B, C) or (B, K) weights say."""
+        """Return (S, N, B) exact sums with clusters or cells weighted by (B, C) or (B, K) counts."""
         parts = np.zeros((len(self.ends), len(self.steps), len(weights)))
         for part, (first, end) in enumerate(pairwise((0, *self.ends.tolist()))):
             for begin in range(first, end, _RANGE):
@@ -235,9 +225,9 @@ Sums: TypeAlias = ResampledSums | LargeSums
 
 
 class Draws:
-    """B resamples of C clusters, each of which draws C of them with replacement.
+    """B resamples of C clusters, each of which draws C clusters with replacement.
 
-    `are_kept` tells if their counts stay in memory for all sums; otherwise they are drawn anew for each block.
+    If `are_kept` is False, the counts do not stay in memory and are drawn again for each block.
     """
 
     def __init__(
@@ -250,10 +240,6 @@ class Draws:
         _chunk: int = _CHUNK,
         _kept: int = _KEPT,
     ) -> None:
-        """Name the stream: the same name gives the same resamples whatever is summed over them.
-
-        The counts are of clusters, or of cells if there are some.
-        """
         self._cells = cells
         self._n_counts = n_clusters if cells is None else len(cells.sizes)
         self._draw = partial(_draw_counts, n_clusters) if cells is None else cells.draw
@@ -265,15 +251,13 @@ class Draws:
 
     @cached_property
     def _counts(self) -> list[Counts]:
-        """(B', C) counts of each chunk, drawn once."""
         return list(_in_tasks("Drawing resamples", self._draw, self._chunks, self._settings.workers, _TASK))
 
     def let_go(self) -> None:
-        """Do not keep the counts. They are drawn again if they are needed again."""
+        """Free the counts. They are drawn again if they are needed."""
         self.__dict__.pop("_counts", None)
 
     def windows(self, n_resamples: int) -> Iterator[Draws]:
-        """Yield the same resamples, about so many at a time."""
         n_chunks = max(1, n_resamples // max((size for _, size in self._chunks), default=1))
         for begin in range(0, len(self._chunks), n_chunks):
             window = copy(self)
@@ -284,15 +268,11 @@ class Draws:
             yield window
 
     def sums(self, parts: Sequence[Sums]) -> list[Floats]:
-        """Return (S, N, 1 + B) of each part: the exact sums over the clusters, and over each resample of them.
-
-        Raises:
-            InputError: This machine has no memory for so many.
-        """
+        """Return (S, N, 1 + B) exact sums of each part over the clusters and each resample of them."""
         return self.begin(parts)()
 
     def begin(self, parts: Sequence[Sums]) -> Callable[[], list[Floats]]:
-        """Return a function that gives the `sums`. The workers add them up meanwhile."""
+        """Start the `sums` in the workers. Return a function that returns them."""
         if not parts:
             return list
         shapes = [part.shape for part in parts]
@@ -326,7 +306,6 @@ class Draws:
         return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, 1)
 
     def refuse_too_many(self, n_columns: int) -> None:
-        """Raise InputError if memory cannot hold so many sums over each resample."""
         resamples, memory = self.n_resamples, self._settings.memory
         needed = np.dtype(np.float64).itemsize * n_columns * resamples
         if needed > memory:
@@ -347,7 +326,7 @@ def in_chunks(
     n_cells: int,
     per_task: int = 1,
 ) -> Iterator[Any]:
-    """Yield the result of the function, of a seed and a number of rows, for each chunk of about `n_cells` draws."""
+    """Yield the function's result, given a seed and a number of rows, for each chunk of about `n_cells` draws."""
     calls = [(drawn_for, n_clusters, *chunk) for chunk in _chunks(n_clusters, stream, settings, n_cells)]
     return _in_tasks(title, function, calls, settings.workers, per_task)
 
@@ -362,7 +341,6 @@ def _chunks(n_clusters: int, stream: str, settings: Settings, n_cells: int) -> l
 def _in_tasks(
     title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], workers: Workers, per_task: int
 ) -> Iterator[T]:
-    """Yield the results of the calls in their order, a few calls to a task: workers fetch what these share once."""
     tasks = [(function, calls[begin : begin + per_task]) for begin in range(0, len(calls), per_task)]
     with threaded_libraries().limit(limits=1, user_api="blas"):  # the workers share the cores already
         for results in workers.each(title, _run_task, tasks):
@@ -374,7 +352,7 @@ def _run_task(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> l
 
 
 def entropy_of(stream: str) -> int:
-    """Return the number that stands for a stream's name in the seeds of its chunks."""
+    """Return the number that represents a stream's name in the seeds of its chunks."""
     return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:16], "big")
 
 
@@ -385,8 +363,8 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
 
     Args:
         columns: N columns of C finite numbers.
-        bounds: (N,) what the numbers of a column cannot exceed, whatever the model: columns of one bound share their
-            step, so that what is equal in two of them stays equal. 0 if unknown.
+        bounds: (N,) maxima of the columns for any model, 0 if unknown. Columns with equal bounds share their step, so
+            that equal numbers in two of them stay equal.
 
     Returns:
         (C, N), each column in one piece.
@@ -399,34 +377,31 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
 
 
 def steps_of(columns: Sequence[Floats], bounds: Floats) -> Floats:
-    """Return (N,) the steps that `round_to_exact` rounds these columns to."""
+    """Return the (N,) steps that `round_to_exact` rounds these columns to."""
     n_clusters = len(columns[0])
     found = [_greatest(np.stack(columns[own]), bounds, own) for own in _some_at_a_time(columns)]
     return _steps(np.concatenate(found), n_clusters)
 
 
 def _greatest(numbers: Floats, bounds: Floats | None, own: slice) -> Floats:
-    """Return (n,) the greatest numbers of these columns, (n, C), or their bounds if these are greater."""
     greatest: Floats = np.abs(numbers).max(axis=1, initial=0.0)
     return greatest if bounds is None else np.maximum(greatest, bounds[own])
 
 
 def _steps(greatest: Floats, n_clusters: int) -> Floats:
-    """Return the steps with which no sum of C numbers up to these has 2**53 of them."""
     exponents = np.frexp(greatest * n_clusters)[1] - 53
     steps: Floats = np.ldexp(1.0, np.maximum(exponents, -1074))  # 2**-1074: the least double
     return steps
 
 
 def _to_steps(numbers: Floats, steps: Floats) -> Floats:
-    """Return (n, c) the numbers of n columns, rounded to their steps, in place."""
     numbers /= steps[:, np.newaxis]
     np.rint(numbers, out=numbers)
     return np.multiply(numbers, steps[:, np.newaxis], out=numbers)
 
 
 def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters) -> Bools:
-    """Return (S, N), True if `round_to_exact` rounds a column to the same step if it is 0 outside a slice."""
+    """Return (S, N), True if `round_to_exact` rounds a column to the same step when it is 0 outside a slice."""
     same = np.empty((len(sliced.names), len(columns)), dtype=bool)
     for own in _some_at_a_time(columns):
         found = np.abs(np.stack(columns[own]))
@@ -451,9 +426,9 @@ def _sum_drawn(
 
 
 def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Counts:
-    """Return (n_resamples, C), how often each cluster is drawn; bytes, unless one is more than 255 times.
+    """Return (n_resamples, C) counts of drawn clusters, as bytes unless one exceeds 255.
 
-    Counting drawn integers is 6 to 9 times as fast as `Generator.multinomial`. Those of 32 bits are the same as of 64.
+    Counting drawn integers is 6 to 9 times as fast as `Generator.multinomial`. 32-bit draws equal 64-bit draws.
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     counts: Counts = np.empty((n_resamples, n_clusters), dtype=np.uint8)
@@ -471,7 +446,7 @@ def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Count
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Ratio with its sums over the rounded sample and over the resamples. The last axis is 1 + B."""
+    """Ratio with its sums over the rounded sample and the resamples. The last axis is 1 + B."""
 
     ratio: Ratio
     numerators: Floats
@@ -479,16 +454,12 @@ class Drawn:
 
     @property
     def figures(self) -> Floats:
-        """(1 + B,) values over the sample and over each resample."""
         return self.ratio.figure(self.numerators, self.denominators)
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Ratios over the same clusters as columns: all numerators, then each different denominator once.
-
-    Most measures weigh the queries alike, and one column serves them all.
-    """
+    """Ratios over the same clusters as columns: all numerators, then each different denominator once."""
 
     ratios: Sequence[Ratio]
     places: Sequence[int]  # position of each ratio's denominator among the different ones
@@ -497,7 +468,6 @@ class Columns:
 
     @classmethod
     def alike(cls, ratios: Sequence[Ratio]) -> list[Columns]:
-        """Group the ratios over the same clusters."""
         together: dict[bytes, list[Ratio]] = {}
         for ratio in ratios:
             together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
@@ -505,7 +475,6 @@ class Columns:
 
     @classmethod
     def of(cls, ratios: Sequence[Ratio]) -> Columns:
-        """Return the columns of ratios over as many clusters."""
         distinct: dict[bytes, int] = {}
         places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
         rows = [(ratio, row) for ratio in ratios for row in range(ratio.n_sums)]
@@ -529,7 +498,6 @@ class Columns:
 
     @property
     def _ends(self) -> npt.NDArray[np.int64]:
-        """(R,) end of each ratio's numerators among the columns."""
         return np.cumsum([ratio.n_sums for ratio in self.ratios])
 
     @property
@@ -541,7 +509,6 @@ class Columns:
         }
 
     def part(self, sliced: SlicedClusters | None = None, cells: Cells | None = None) -> ResampledSums | LargeSums:
-        """Return what is to be summed, over slices or over all clusters."""
         counted = self.ratios[0].denominators > 0
         if len(counted) > MANY_CLUSTERS:
             return LargeSums.of(self._at, self._steps, counted, sliced, cells)
@@ -558,14 +525,13 @@ class Columns:
         )
 
     def share(self, sliced: SlicedClusters) -> Bools:
-        """Return (S, R), True if a ratio's sums over a slice are of its numbers as rounded over all clusters."""
+        """Return (S, R), True if a ratio's sums over a slice can use the numbers as rounded over all clusters."""
         same = same_steps(self.numbers, self.bounds, sliced)
         numerators = np.split(same, self._ends, axis=1)[:-1]
         weights = [same[:, self._ends[-1] + place] for place in self.places]
         return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
 
     def drawn(self, sums: Floats) -> Iterator[Drawn]:
-        """Yield each ratio with its sums, given the sums of all columns, (N, 1 + B)."""
         *numerators, denominators = np.split(sums, self._ends)
         for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
             yield Drawn(ratio, own, denominators[place])

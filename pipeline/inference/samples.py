@@ -1,4 +1,4 @@
-"""Figures of one dataset over its sample and its resamples, all from one draw, so that every difference is paired."""
+"""Figures of one dataset over its sample and resamples, all from one draw, so that every difference is paired."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ class Pair:
 class Sample:
     """Models and measures of one dataset over its sample and its resamples.
 
-    Nothing is drawn before it is asked for. Then it is drawn in `blocks`; sums over all queries are kept, and those
-    over slices as far as there is room. `cut` are the slices that hold a part of some cluster, and `slicings` the
-    others, those together that share products.
+    Resamples are drawn on first use, in `blocks`. Sums over all queries are kept, those over slices if there is room.
+    `cut` lists the slices that hold only a part of some cluster, `slicings` groups the others by shared products.
     """
 
     def __init__(
@@ -69,18 +68,7 @@ class Sample:
         *,
         whole: Sequence[Scores] = (),
     ) -> None:
-        """Gather what each query adds to the sums.
-
-        Args:
-            results: Scores of the dataset's models, also those of records. All have the same queries.
-            conventions: Rules for undefined queries and for queries without output.
-            groups: Clusters, which are drawn as one, and slices.
-            settings: Settings of the resampling.
-            whole: Further scores, whose figures are asked over all queries and in no slice.
-
-        Raises:
-            InputError: This machine has no memory for so many resamples.
-        """
+        """Gather the contributions of each query."""
         self.dataset = results[0].dataset
         self.groups = groups
         self.n_clusters = len(results[0].query_ids) if groups.clusters is None else int(groups.clusters.max()) + 1
@@ -120,7 +108,6 @@ class Sample:
         self._draws.refuse_too_many(n_kept + max(self._blocks.values(), default=0) // (1 + self.n_resamples))
 
     def _each_column(self) -> Iterator[Floats | Bools]:
-        """Yield (Q,) all that sums of queries are made of; nothing if queries are drawn in clusters."""
         if self.groups.clusters is None:
             seen: set[int] = set()
             for (model, measure), own in self.contributions.items():
@@ -146,7 +133,6 @@ class Sample:
         return tuple(self._blocks)
 
     def each_block(self) -> Iterator[tuple[Measure, ...]]:
-        """Yield the blocks as they are drawn; the workers draw the next one while the caller has one."""
         first = {block: (*next(key for key in self.contributions if key[1] in block), ALL) for block in self.blocks}
         try:
             for block, following in zip_longest(self.blocks, self.blocks[1:]):
@@ -159,25 +145,20 @@ class Sample:
             self._coming.clear()  # which cancels it
 
     def slices_of(self, measure: Measure) -> tuple[str, ...]:
-        """Return the slices in which the measure has a figure, `all` first."""
         return tuple(self.slices) if measure.has_slices else (ALL,)
 
     def scored(self, measure: Measure) -> Bools:
-        """Return (Q,) whether any model, or a model of a record, has a score by the measure."""
         if measure not in self._scored:
             counted = [own.counted for (_, measured), own in self.contributions.items() if measured == measure]
             self._scored[measure] = np.logical_or.reduce(counted)
         return self._scored[measure]
 
     def expected(self, model: ModelKey, measure: Measure) -> Bools:
-        """Return (Q,) the queries that should count for a model: it or another one has a score, or it lacks one."""
+        """Return (Q,) True for queries that should count for a model, because it or another one has a score."""
         return self.scored(measure) | self._unanswered[model]
 
     def lacking(self, scores: Scores) -> Bools:
-        """Return (Q,) the queries that an output lacks: without output or score, or undefined if another one is not.
-
-        A log is of other queries than other logs. A measure that is undefined on all queries does not apply.
-        """
+        """Return (Q,) True for queries without output or score, or undefined if another model is not."""
         lacking = scores.missing | scores.unscored
         for row, measure in enumerate(scores.measures):
             counted = contributions_of(scores, row, scores.values[row], self._conventions).counted
@@ -186,7 +167,7 @@ class Sample:
         return lacking
 
     def windows(self, n_figures: int) -> Iterator[Sample]:
-        """Yield this sample with some of its resamples at a time, as many as so many figures leave room for."""
+        """Yield this sample with windows of its resamples, as many as these figures leave room for."""
         if n_figures * self.n_resamples <= self._settings.together:
             yield self
             return
@@ -212,7 +193,6 @@ class Sample:
         return {tuple(block): sum(block.values()) for block in blocks}
 
     def figure(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Resampled:
-        """Return a model's figure over the queries of a slice."""
         drawn = self._drawn_of((model, measure, slice))
         figures, ratio = drawn.figures, drawn.ratio
         n_queries, n_clusters = self._sizes((model, model), measure, slice, ratio)
@@ -228,25 +208,22 @@ class Sample:
         )
 
     def components(self, model: ModelKey, measure: Measure) -> Components | None:
-        """Return the variance components of a figure; None for a model of fewer than two replicates."""
         found = self._replicate_cells(model, measure, ALL)
         cells = np.stack([*found.values()], axis=1) if found else np.empty((0, 0))
         return components_of(cells) if min(cells.shape) > 1 else None
 
     def is_family(self, model: ModelKey, measure: Measure) -> bool:
-        """Return whether the model's scores by this measure are a mean over replicates."""
         return (model, measure) in self._replicated
 
     def has_replicates(self, pair: Pair) -> bool:
-        """Return whether one of the two models is a family of replicates."""
         return self.is_family(pair.model, pair.measure) or self.is_family(pair.baseline, pair.measure)
 
     def has_paired_replicates(self, pair: Pair) -> bool:
-        """Return whether both are families of the same replicates that share their seeds, so that these are paired."""
+        """Return whether both models have the same replicates with shared seeds, so that these are paired."""
         return self._sharing(pair) and not self.unshared_replicates(pair)
 
     def unshared_replicates(self, pair: Pair) -> tuple[str, ...]:
-        """Return, sorted, the replicates that only one of two families with shared seeds has, which are not paired."""
+        """Return the sorted replicates that only one of two models with shared seeds has."""
         if not self._sharing(pair):
             return ()
         families = (self._replicated[name, pair.measure][0].replicates for name in (pair.model, pair.baseline))
@@ -258,15 +235,15 @@ class Sample:
         return all(family is not None and family[0].shared_seeds for family in found)
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
-        """Return (1 + B,) a model's figure over the rounded sample and over each resample."""
+        """Return a model's (1 + B,) figures over the rounded sample and each resample."""
         return self._drawn_of((model, measure, ALL)).figures
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
-        """Return the differences of these pairs over the queries that both define, oriented: positive is better."""
+        """Return the differences of these pairs over the queries that both define. Positive is better."""
         return list(self._differences(pairs)[0])
 
     def each_difference(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Resampled]]:
-        """Yield the `differences` with their places, measure by measure, a few at a time and let go before the next."""
+        """Yield the `differences` with their indices, measure by measure, freeing a few at a time."""
         by_measure: dict[Measure, list[int]] = {measure: [] for measure in self._block_of}
         for place, pair in enumerate(pairs):
             by_measure[pair.measure].append(place)
@@ -277,22 +254,18 @@ class Sample:
                     yield place, next(differences)
 
     def few_at_a_time(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Yield the items, as many at a time as there is room for the columns and sums of differences."""
+        """Yield as many items at a time as there is room for the columns and sums of differences."""
         n_items = max(1, min(self._settings.together // (1 + self.n_resamples), _NUMBERS // self.n_clusters) // 8)
         return (items[begin : begin + n_items] for begin in range(0, len(items), n_items))
 
     def differences_and_sums(self, pairs: Sequence[Pair], columns: Floats) -> tuple[Iterator[Resampled], list[Floats]]:
-        """Return the `differences`, and (N, 1 + B) the sums of N columns, (N, C), over the sample and each resample.
-
-        All are drawn together, which takes little longer than drawing the differences.
-        """
+        """Return the `differences`, and the (N, 1 + B) sums of N columns, (N, C), drawn together."""
         rounded = round_to_exact(columns)
         return self._differences(
             pairs, ResampledSums(slice(None), rounded[self._cells.firsts] if self._cells else rounded)
         )
 
     def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], list[Floats]]:
-        """Draw them together and yield one by one: each holds a number of every cluster, too."""
         sides = [self.sides(pair) for pair in pairs]
         own = [
             () if one is self._ratios.get((pair.model, pair.measure, pair.slice)) else _to_draw(pair.factor, one, other)
@@ -307,7 +280,7 @@ class Sample:
         ), sums
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
-        """Return a pair's two figures over the queries that both define; those of `figure` if both define the same."""
+        """Return both models' ratios over the queries that both define."""
         ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
         if ours.denominators is theirs.denominators or np.array_equal(ours.counted, theirs.counted):
             one, other = map(self._ratio_of, self._keys(pair))
@@ -320,11 +293,11 @@ class Sample:
         return (pair.model, pair.measure, pair.slice), (pair.baseline, pair.measure, pair.slice)
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
-        """Return (Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean."""
+        """Return (Q,) scores whose plain mean the figure is, by sorted query id. None if it is no plain mean."""
         return self._in_order(self._ratio_of((model, measure, slice)))
 
     def differences_of(self, pair: Pair) -> Floats | None:
-        """Return (Q,) the differences whose plain mean a pair's is, oriented; None if it is no plain mean."""
+        """Return (Q,) oriented differences whose plain mean the pair's difference is. None if it is no plain mean."""
         one, other = self.sides(pair)
         ours, theirs = self._in_order(one), self._in_order(other)
         if ours is None or theirs is None or not one.is_mean_over(other):
@@ -340,7 +313,6 @@ class Sample:
         return ratio.values[np.argsort(self._query_ids[counted], kind="stable")]
 
     def clusters_of(self, slice: str) -> npt.NDArray[np.int64]:
-        """Return the clusters that have a query in a slice, ascending."""
         mask = self.slices[slice]
         if mask is None:
             return np.arange(self.n_clusters)
@@ -379,7 +351,6 @@ class Sample:
     def _replicate_cells(
         self, model: ModelKey, measure: Measure, slice: str, queries: Bools | None = None
     ) -> dict[str, Floats]:
-        """Return, by replicate, (C,) numbers of clusters that count, whose mean is its distance from the family."""
         if (model, measure) not in self._replicated:
             return {}
         family, row = self._replicated[model, measure]
@@ -409,7 +380,6 @@ class Sample:
         return self._counted[key]
 
     def _influence_of(self, ratio: Ratio) -> Floats:
-        """Return its influence; the last ones are kept, because a figure is compared with many others."""
         if ratio not in self._influences:
             while self._influences and (1 + len(self._influences)) * self.n_clusters > _INFLUENCES:
                 del self._influences[next(iter(self._influences))]
@@ -428,7 +398,6 @@ class Sample:
         return self._ratios[key]
 
     def _clusters_in(self, mask: Bools | None) -> Bools | None:
-        """Return (C,) the clusters in a slice; None if it cuts one."""
         clusters = self.groups.clusters
         if mask is None:
             return np.ones(self.n_clusters, dtype=bool)
@@ -447,13 +416,12 @@ class Sample:
         return self._drawn[key]
 
     def let_go(self) -> None:
-        """Keep no sums but those over all queries. What else is asked for is drawn again."""
+        """Free all sums but those over all queries. They are drawn again if they are needed."""
         self._make_room(self._settings.together)
         self._influences.clear()
         self._draws.let_go()
 
     def _make_room(self, size: int) -> None:
-        """Let sums over slices go, of the blocks that were drawn first; those over all queries are kept."""
         while self._held and sum(self._held.values()) + size > self._settings.together:
             block = next(iter(self._held))
             del self._held[block]
@@ -464,10 +432,6 @@ class Sample:
                     self._drawn[key] = Drawn(drawn.ratio, drawn.numerators.copy(), totals)
 
     def _begin_block(self, block: Collection[Measure]) -> Callable[[], None]:
-        """Begin to draw a block's figures, and return a function that keeps their sums.
-
-        Those of a slice are a share of the product of all, if they are rounded alike.
-        """
         keys = {self._ratio_of((*key, ALL)): key for key in self.contributions if key[1] in block}
         products = [
             (columns, sliced)
@@ -512,7 +476,6 @@ class Sample:
 
 
 def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
-    """Return what to resample for a difference: the mean difference of its queries if it is one, else both figures."""
     if not one.is_mean_over(other):
         return one, other
     bound = (1 + factor) * one.bound
@@ -531,7 +494,7 @@ def _times(factor: float, numbers: Floats) -> Floats:
 
 
 def effective_clusters(weights: Floats) -> float:
-    """Return as how many clusters of one weight those with these weights count; NaN if all weights are 0.
+    """Return the number of equally weighted clusters that these weights equal. NaN if all are 0.
 
     Reference:
         Kish 1965, Survey Sampling, section 11.7: `(Σ w)² / Σ w²`.
@@ -546,10 +509,10 @@ def _range_of(pair: Pair) -> tuple[float, float]:
 
 
 def pool(figures: Sequence[Resampled]) -> Resampled:
-    """Return the unweighted mean of one figure over several datasets, each of which was resampled by itself.
+    """Return the unweighted mean of one figure over several datasets, each resampled by itself.
 
-    Resamples of a dataset of C clusters vary by √((C - 1) / C) too little, so each dataset is scaled before the mean.
-    A dataset of one cluster says nothing about its variance, and leaves every resample undefined.
+    Resamples of a dataset of C clusters vary by √((C - 1) / C) too little, so each dataset is scaled before the mean. A
+    dataset of one cluster says nothing about its variance, and leaves every resample undefined.
 
     Reference:
         Satterthwaite 1946, doi:10.2307/3002019, for the degrees of freedom; Davison & Hinkley 1997, section 3.2, for

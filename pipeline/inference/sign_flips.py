@@ -1,20 +1,14 @@
-"""The randomization test of many pairs at once: sign flips, p-values, and corrections for the number of tests.
+"""Randomization test of many pairs at once: sign flips, p-values, and corrections for the number of tests.
 
-If there is no difference between the models either order is as likely, so every pattern of signs is. All of them are
-counted if they are few, else random ones, which are drawn once per dataset and shared by all that is tested on it.
+Without a difference between the models every pattern of signs is equally likely. All patterns are counted if they are
+few, otherwise random ones, which are drawn once per dataset. A pair's statistic is |T(s)|, the difference of the two
+figures after each cluster with sign -1 exchanges its terms. A model's columns serve all its pairs, because Σ s·(a - b)
+is Σ s·a - Σ s·b.
 
-A pair's statistic is |T(s)|, T(s) being the difference of the two figures after each cluster whose sign is -1 has given
-what it adds to one model's sums to the other's. All such sums are signs times columns of numbers, and a model's columns
-serve all its pairs: Σ s·(a - b) is Σ s·a - Σ s·b.
-
-It is divided by its standard deviation over all signs, so that pairs can be compared. Changing places does not move
-that, so the test stays exact; and it is the test of Student's t. For let d be what C clusters add to a difference:
-Σ d² is the same under all signs, so with z = Σ s·d / √(Σ d²) the t of the numbers s·d is z·√((C - 1) / (C - z²)), which
-rises with z.
-
-Every pair, measure and slice of a dataset has the same signs, so their statistics move together as they would if no
-model were better. For all pairs of models this does what the randomized Tukey test does, without taking more than two
-models at a time for alike.
+The statistic is divided by its standard deviation over all signs, so that pairs can be compared. Exchanges do not
+change that deviation, so the test stays exact, and it is the test of Student's t: Σ d² is the same under all signs, so
+with z = Σ s·d / √(Σ d²) the t of the numbers s·d is z·√((C - 1) / (C - z²)), which rises with z. All pairs, measures
+and slices of a dataset share the signs, as in the randomized Tukey test.
 
 Reference:
     Smucker, Allan & Carterette 2007, doi:10.1145/1321440.1321528, for the test; Boytsov, Belova & Westfall 2013,
@@ -49,13 +43,13 @@ Signs = npt.NDArray[np.int8]
 
 
 def all_signs(n_clusters: int) -> Signs:
-    """Return (2**K, K), every pattern of 1 and -1 over K clusters; the first is that of the sample, all 1."""
+    """Return (2**K, K) patterns of 1 and -1 over K clusters. The first is the sample's, all 1."""
     patterns = np.arange(2**n_clusters)[:, np.newaxis]
     return _from_bits(patterns >> np.arange(n_clusters) & 1)
 
 
 def draw_signs(entropy: list[int], n_patterns: int, n_clusters: int) -> Signs:
-    """Return (n_patterns, C) random signs, a bit each."""
+    """Return (n_patterns, C) random signs, one bit each."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     n_signs = n_patterns * n_clusters
     drawn = np.frombuffer(rng.bytes(-(-n_signs // 8)), dtype=np.uint8)
@@ -78,19 +72,18 @@ class FlippedPair:
 
     @cached_property
     def moved(self) -> Bools:
-        """(C,) clusters in which anything changes as the models change places."""
         stacked = [one.numerators if self.is_plain else _stacked(one) for one in (self.ours, self.theirs)]
         moved: Bools = (stacked[0] != stacked[1]).any(axis=0)
         return moved
 
     @cached_property
     def is_plain(self) -> bool:
-        """True if T rises with a single sum Σ s·d, which is then taken for it: one mean over the same denominators."""
+        """True if T rises with a single sum Σ s·d, which then replaces it."""
         return self.ours.n_sums == 1 and self.ours.has_weights_of(self.theirs)
 
     @cached_property
     def slopes(self) -> Floats:
-        """(S + 1,) how much T moves with each Σ s·(a - b), numerators first, from where both models are alike."""
+        """(S + 1,) slope of T by each Σ s·(a - b), numerators first, where both models are alike."""
         if self.is_plain:
             return np.array([1.0, 0.0])
         sums = (_stacked(self.ours) + _stacked(self.theirs)).sum(axis=1)
@@ -100,7 +93,7 @@ class FlippedPair:
 
     @cached_property
     def deviation(self) -> float:
-        """Standard deviation of T over all signs, to first order if T is not plain; 1 if it does not move."""
+        """Standard deviation of T over all signs, to first order if T is not plain. 1 if T is constant."""
         if self.is_plain:
             moved = self.ours.numerators[0] - self.theirs.numerators[0]
         else:
@@ -109,30 +102,21 @@ class FlippedPair:
         return float(np.sqrt((moved * moved).sum())) or 1.0
 
     def rest(self, rows: Rows) -> Floats:
-        """Return (S + 1, 1), what both models have together in all clusters but these."""
         both = np.delete(_stacked(self.ours) + _stacked(self.theirs), rows, axis=1)
         rest: Floats = both.sum(axis=1, keepdims=True)
         return rest
 
     def differences(self, ours: Floats, theirs: Floats) -> Floats:
-        """Return (B,) the differences of the figures that these sums make, (S + 1, B) each."""
         return self.ours.figure(ours[:-1], ours[-1]) - self.theirs.figure(theirs[:-1], theirs[-1])
 
 
 class FlippedPairs:
-    """H pairs over the same clusters, K of which have signs. It keeps little: processes are sent a copy each.
+    """H pairs over the same clusters, K of which have signs. Small, because processes get a copy each.
 
-    `observed` (H,) are the statistics of the sample. `thresholds` (H,) are less by what rounding can move them.
+    `observed` (H,) are the statistics of the sample. `thresholds` (H,) are smaller by the greatest rounding error.
     """
 
     def __init__(self, swaps: Sequence[FlippedPair], rows: Rows, shared: _SharedSums | None = None) -> None:
-        """Gather the columns of numbers.
-
-        Args:
-            swaps: The pairs.
-            rows: The K clusters that have signs. In the others nothing changes.
-            shared: Sums of a slice, if its columns are those of all queries.
-        """
         if shared is None:
             columns = _Columns([ratio for swap in swaps for ratio in (swap.ours, swap.theirs)], rows)
             self._rounded = columns.rounded
@@ -156,14 +140,14 @@ class FlippedPairs:
         self.thresholds: Floats = self.observed - np.array(errors) / self._deviations
 
     def statistics(self, signs: Signs) -> Floats:
-        """Return (H, B) the statistics under each pattern of signs, (B, K); NaN if a figure is undefined."""
+        """Return (H, B) statistics under (B, K) signs. NaN if a figure is undefined."""
         return self.of(self._sums(signs, slice(None)))
 
     def all_statistics(self, *, _part: int = 1 << 16) -> Iterator[Floats]:
-        """Yield (H, B) each, the statistics under half of all patterns of K signs, the sample's first.
+        """Yield (H, B) statistics under half of all patterns of K signs, the sample's first.
 
         The other half are their opposites, which have the same statistics: the last cluster keeps the sign 1. Sums are
-        exact, so those of a pattern are those of its first signs and those of its other signs together.
+        exact, so those of a pattern are those of its first signs plus those of its other signs.
         """
         n_free = max(len(self._rounded) - 1, 0)
         n_first = min(n_free, max(_part // len(self._deviations), 1).bit_length() - 1)  # 512 kB stay in the cache
@@ -174,14 +158,12 @@ class FlippedPairs:
             yield self.of(first + (self._sums(signs, slice(n_first, n_free)) + last))
 
     def part(self, rows: Rows) -> ResampledSums:
-        """Return the columns as they are summed under signs for all clusters; these rows have signs here."""
         return ResampledSums(rows, self._rounded)
 
     def _sums(self, signs: Signs, rows: slice) -> Floats:
         return np.ascontiguousarray((signs.astype(np.float64) @ self._rounded[rows]).T)
 
     def of(self, sums: Floats) -> Floats:
-        """Return (H, B) the statistics that sums times signs make, (N, B)."""
         found = np.empty((len(self._deviations), sums.shape[1]))
         found[self._plain] = sums[self._first[0]] - sums[self._first[1]]
         totals = self._totals
@@ -204,7 +186,7 @@ class _SharedSums:
 
 
 class _Columns:
-    """What K clusters add to the sums of some figures, each of N columns once. All sums of them are exact."""
+    """N distinct columns of K clusters' terms in the sums of some figures. All sums of them are exact."""
 
     def __init__(self, ratios: Sequence[Ratio], rows: Rows) -> None:
         columns = Columns.of([*dict.fromkeys(ratios)])
@@ -214,10 +196,7 @@ class _Columns:
         self._greatest = np.maximum([np.abs(own).max(initial=0.0) for own in numbers], columns.bounds)
 
     def errors(self, n_clusters: int) -> Floats:
-        """Return (N,) how far apart rounding can take two sums of clusters that are equal but for the signs.
-
-        Their numbers are each moved by half a step at most in two sums, and by as much again before they came here.
-        """
+        """Return (N,) maximum rounding differences of two sums that are equal but for the signs."""
         errors: Floats = self._greatest * n_clusters * len(self.rounded) * 2.0**-51
         return errors
 
@@ -227,7 +206,7 @@ def _stacked(ratio: Ratio) -> Floats:
 
 
 def holm(p_values: Floats) -> Floats:
-    """Return (H,) corrected so that any true hypothesis of the family is rejected at most at the level's rate.
+    """Return (H,) p-values corrected for the rate of any false rejection in the family.
 
     Reference:
         Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 65-70.
@@ -238,9 +217,9 @@ def holm(p_values: Floats) -> Floats:
 
 
 def benjamini_hochberg(p_values: Floats) -> Floats:
-    """Return (H,) corrected so that the expected share of true hypotheses among those rejected is at most the level.
+    """Return (H,) p-values corrected for the expected share of false rejections.
 
-    It holds for independent tests and positively dependent ones.
+    The correction holds for independent tests and positively dependent ones.
 
     Reference:
         Benjamini & Hochberg 1995, doi:10.1111/j.2517-6161.1995.tb02031.x.
@@ -251,12 +230,12 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
 
 
 def westfall_young(p_values: Floats, jointly: Floats, ascending: Indices) -> Floats:
-    """Return (H,) p-values by step-down maxT, corrected by how the statistics of the family move together.
+    """Return (H,) p-values by step-down maxT, corrected by the joint distribution of the statistics.
 
     Args:
-        p_values: (H,) uncorrected; no corrected one is less.
-        jointly: (H,) how often the greatest statistic of a hypothesis and all before it in `ascending` reaches its own.
-        ascending: (H,) the hypotheses by their statistics over the sample.
+        p_values: (H,) uncorrected. No corrected one is smaller.
+        jointly: (H,) counts of the maximum statistic of a hypothesis and all before it in `ascending` reaching its own.
+        ascending: (H,) hypotheses in the order of their statistics over the sample.
 
     Reference:
         Westfall & Young 1993, Resampling-Based Multiple Testing, algorithm 2.8 with statistics in place of p-values.
@@ -271,12 +250,12 @@ def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 
     An undefined statistic counts as one that does.
 
     Args:
-        statistics: (H, B) of hypotheses in ascending order of what they are over the sample.
-        thresholds: (H,) what they are over the sample.
-        floor: (B,) the greatest of the hypotheses before these.
+        statistics: (H, B) of hypotheses, in ascending order of their values over the sample.
+        thresholds: (H,) values over the sample.
+        floor: (B,) maximum of the hypotheses before these.
 
     Returns:
-        (H,) how many of B statistics reach it, (H,) how many of the greatest down to each do, and (B,) the greatest.
+        (H,) counts alone, (H,) counts of the running maximum, and (B,) the maximum.
     """
     greatest = np.maximum.accumulate(statistics, axis=0)
     np.maximum(greatest, floor, out=greatest)
@@ -307,11 +286,11 @@ def randomization(
     _held: int = _HELD,
     _enumerated: int = _MOST_ENUMERATED,
 ) -> tuple[Floats, Floats]:
-    """Return the p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
+    """Return (H,) p-values of each pair alone, and (H,) p-values corrected by maxT.
 
-    A p-value is (1 + n) / (1 + B), n of B random patterns of signs having a statistic that reaches the sample's. If m
-    clusters differ and H · 2**m is at most 10**8, or m is at most 13, it is exact: n / 2**m over all patterns of these.
-    The p-value of a pair alone depends on the other pairs only by whether it is exact.
+    A p-value is (1 + n) / (1 + B), where n of B random patterns of signs have a statistic that reaches the sample's. If
+    m clusters differ and H · 2**m is at most 10**8, or m is at most 13, it is exact: n / 2**m over all patterns of
+    these.
     """
     most = max(_enumerated // len(pairs), 2**_ALWAYS_ENUMERATED).bit_length() - 1
     n_moved, moved = np.empty(len(pairs), dtype=np.int64), np.zeros(sample.n_clusters, dtype=bool)
@@ -337,14 +316,6 @@ class _Family:
     """Pairs that are tested together, in groups that take the signs of different clusters."""
 
     def __init__(self, products: Sequence[_Product], order: Indices, ties: Indices, held: int) -> None:
-        """Put the pairs in the order of their statistics.
-
-        Args:
-            products: The pairs in groups.
-            order: (H,) the places of the pairs, group by group.
-            ties: (H,) the order of those whose statistics are equal.
-            held: Statistics that are looked at together.
-        """
         self._held = held
         self._products = products
         groups = [group for _, own in products for _, group in own]
@@ -353,7 +324,6 @@ class _Family:
         self.ascending = order[self._order]  # the pairs by their statistics over the sample
 
     def count(self, signs: Signs) -> Indices:
-        """Return (2, H), how often each pair's statistic reaches the sample's, and how often one up to it does."""
         n_parts = -(-len(signs) * len(self._order) // self._held)
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
         for some in np.array_split(signs, n_parts):
@@ -362,7 +332,6 @@ class _Family:
         return counts
 
     def reached(self, statistics: Sequence[Floats]) -> Indices:
-        """Return the counts, given the statistics of each group under the same patterns, (H', B) each."""
         alone, jointly, _ = exceedances(np.concatenate(statistics)[self._order], self._thresholds)
         counts = np.empty((2, len(self._order)), dtype=np.int64)
         counts[:, self.ascending] = alone, jointly
@@ -376,12 +345,10 @@ _Product: TypeAlias = tuple[ResampledSums, Sequence[tuple[int, FlippedPairs]]]
 def _flipped_pairs(
     sample: Sample, pairs: Sequence[Pair], rows: Rows, shared: _SharedSums | None = None
 ) -> FlippedPairs:
-    """Return the pairs with signs for these clusters. Their figures are let go, because those of all would be large."""
     return FlippedPairs([FlippedPair(*sample.sides(pair)) for pair in pairs], rows, shared)
 
 
 def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
-    """Return the pairs in a group per slice: few clusters are in most slices."""
     members: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
         members.setdefault(pair.slice, []).append(i)
@@ -402,7 +369,6 @@ def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
 
 
 def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Sequence[Pair]]) -> _Product:
-    """Return the pairs over slices that share their products: of columns that are rounded as those of all queries."""
     asked = dict.fromkeys(replace(pair, slice=ALL) for own in members.values() for pair in own)
     whole = {pair: sample.sides(pair) for pair in asked}
     columns = _Columns([ratio for sides in whole.values() for ratio in sides], slice(None))
@@ -423,7 +389,6 @@ def _count_chunk(family: _Family, n_clusters: int, entropy: list[int], n_pattern
 
 
 def _exact(sample: Sample, pairs: Sequence[Pair], moved: Indices, held: int) -> tuple[_Family, Floats]:
-    """Return the family of these pairs, and (2, H) their p-values over all patterns of the clusters that move."""
     group = _flipped_pairs(sample, pairs, moved)
     family = _Family([(group.part(moved), [(0, group)])], np.arange(len(pairs)), np.arange(len(pairs)), held)
     counts = np.sum([family.reached([statistics]) for statistics in group.all_statistics()], axis=0)

@@ -1,11 +1,9 @@
-"""Search for the slices, by one query column or two, in which a change differs from the other queries' change.
+"""Search for slices, by one query column or two, in which a change differs from the change of the other queries.
 
-All slices are tested together. Under the hypothesis that the change has nothing to do with the columns, the changes of
-the queries can change places; the greatest statistic of all slices over such permutations is what a slice's own must
-exceed. A slice is tested against the rest: a change that all queries share singles out none. Clusters change places as
-a whole, among those with as many queries, and queries within their cluster.
-
-What was found is then held fixed: the search goes on within it and within the rest, so that a slice that merely
+All slices are tested together. If the change does not depend on the columns, the queries' changes can be permuted. A
+slice's statistic must exceed the maximum of all slices over such permutations. A slice is tested against the rest, so
+that a shared change singles out none. Clusters of equal size are permuted as a whole, and queries within their cluster.
+A slice that was found is then held fixed: the search goes on within it and within the rest, so that a slice that merely
 overlaps with it is not found again.
 
 Reference:
@@ -80,16 +78,16 @@ def search_slices(
     _least: int = _LEAST,
     _cells: int = _CELLS,
 ) -> SliceSearch:
-    """Return the slices in which the change of the queries differs from that of the others.
+    """Return the slices in which the change of the queries differs from the change of the others.
 
-    The chance of finding any if none differs is at most `alpha`. A column of more than 10 different numbers is cut into
-    quartiles. Of slices with the same queries the one with fewer columns counts.
+    The probability of finding any if none differs is at most `alpha`. A column of more than 10 different numbers is cut
+    into quartiles. Of slices with the same queries the one with fewer columns counts.
 
     Args:
-        changes: (Q,) how much each query changed; NaN if undefined, and the query is then in no slice.
-        columns: (Q,) texts by name; None for a query without.
-        clusters: (Q,) cluster of each query, from 0 on; None if each query stands for itself.
-        settings: How permutations are drawn.
+        changes: (Q,) change of each query. A query with NaN is in no slice.
+        columns: (Q,) texts by name, None if a query has none.
+        clusters: (Q,) cluster of each query, from 0 on. None if each query is its own.
+        settings: Settings of the permutations.
         alpha: Level of the test, in (0, 1).
         stream: Name of the stream of the permutations.
     """
@@ -121,10 +119,7 @@ def search_slices(
 
 
 def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, settings: Settings, alpha: float) -> float:
-    """Return how often the greatest statistic of all slices is at least that great.
-
-    As soon as it is certain to be above `alpha` no more is drawn, and 1 stands for it.
-    """
+    """Return the p-value of the greatest statistic, or 1 as soon as it is certainly above `alpha`."""
     n_reached, drawn = 0, 0
     while drawn < settings.resamples:
         some = replace(settings, resamples=min(_BATCH, settings.resamples - drawn))
@@ -137,7 +132,6 @@ def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, setting
 
 
 def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: int) -> Floats:
-    """Return (n_permutations,) the greatest statistic of all slices, over each permutation."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     permuted = np.empty((n_queries, n_permutations))
     for stratum in test.strata:
@@ -150,13 +144,12 @@ def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: i
 
 @dataclass(frozen=True, eq=False)
 class _Stratum:
-    """K clusters of m queries each, which change places."""
+    """K clusters of m queries each, which are permuted."""
 
     queries: _Ints  # (K, m) places among all queries
     changes: Floats  # (K, m) changes less their mean
 
     def permuted(self, rng: np.random.Generator, n_permutations: int) -> Floats:
-        """Return (K · m, n_permutations) changes, clusters in a random order and the queries of each, too."""
         n_clusters, size = self.changes.shape
         order = rng.permuted(np.broadcast_to(np.arange(n_clusters), (n_permutations, n_clusters)), axis=1)
         changes = self.changes[order]
@@ -168,20 +161,19 @@ class _Stratum:
 
 @dataclass(frozen=True, eq=False)
 class _Partition:
-    """S slices of the same columns: no query is in two of them."""
+    """S disjoint slices by the same columns."""
 
     queries: _Ints  # (N,) slice by slice
     begins: _Ints  # (S,)
 
     def sums(self, values: Floats) -> Floats:
-        """Return (S, …) the sum over each slice of what each query has, (Q, …)."""
         members = values[self.queries]
         return members if len(self.begins) == len(members) else np.add.reduceat(members, self.begins, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pieces:
-    """The slices of a partition, cut by the units that change places."""
+    """Slices of a partition, cut by the units that are permuted."""
 
     partition: _Partition  # the pieces, slice by slice
     begins: _Ints  # (S,) first piece of each slice
@@ -193,7 +185,7 @@ class _Pieces:
     def of(
         cls, partition: _Partition, units: _Ints, strata: _Ints, cells: _Ints, squares: Floats, least: int
     ) -> _Pieces:
-        """Cut slices; of each stratum there are its cell, (K,), and the squares of its units' sums, added up, (K,)."""
+        """Cut slices. Each stratum has its cell, (K,), and the summed squares of its units, (K,)."""
         n_slices, sizes = len(partition.begins), np.bincount(strata)
         slices = np.repeat(np.arange(n_slices), np.diff(partition.begins, append=len(partition.queries)))
         queries = partition.queries[np.lexsort((units[partition.queries], slices))]
@@ -213,10 +205,7 @@ class _Pieces:
         )
 
     def statistics(self, changes: Floats, sums: Floats | None, least: float) -> Floats:
-        """Return (S, B) the sum of a slice over its standard error, whatever the spread is inside and outside.
-
-        A unit of sum y, x of it in the slice, adds x - share · y to the sum and its square to the variance.
-        """
+        """Return (S, B) sums of the slices over their standard errors, whatever the spread inside and outside."""
         pieces = self.partition.sums(changes)
         totals: Floats = np.add.reduceat(pieces, self.begins, axis=0)
         pieces *= pieces * (1 - self.twice) if sums is None else pieces - self.twice * sums[self.units]
@@ -238,15 +227,7 @@ class _Test:
 
     @classmethod
     def of(cls, partitions: Sequence[_Partition], exact: Floats, clusters: Clusters, cells: _Ints, least: int) -> _Test:
-        """Return the test of all slices.
-
-        Args:
-            partitions: The slices.
-            exact: (Q,) changes whose sums are exact.
-            clusters: (Q,) cluster of each query.
-            cells: (Q,) what a query must share with another to change places with it.
-            least: Number of queries that must be in a slice, and out of it, within the cells.
-        """
+        """Return the test of all slices."""
         units = np.unique(np.stack([clusters, cells]), axis=1, return_inverse=True)[1].ravel()
         sizes = np.bincount(units)[units]
         kinds, kind_of = np.unique(np.stack([cells, sizes]), axis=1, return_inverse=True)
@@ -264,16 +245,15 @@ class _Test:
         return cls(partitions, strata, apart, of_units, pieces, _SAME * float(exact @ exact) / len(exact) or 1.0)
 
     def statistics(self, changes: Floats) -> Iterator[Floats]:
-        """Yield (S, B) by partition, the statistics for B orders of the changes, (Q, B)."""
         sums = None if len(self.units.begins) == len(changes) else self.units.sums(changes)
         return (pieces.statistics(changes, sums, self.least) for pieces in self.pieces)
 
     def strongest(self, exact: Floats, others: Bools) -> tuple[int, float, bool] | None:
-        """Return the place of the slice with the greatest statistic, the statistic, and if it is of the rest.
+        """Return the index of the slice with the greatest statistic, the statistic, and True if the rest is meant.
 
-        The queries outside a slice have the same statistic with the other sign. So of equal ones, and of these two, it
-        is the one that changed more, by its queries among the `others`, (Q,), which are in no slice that was found
-        before. None if no slice can be tested.
+        The queries outside a slice have the same statistic with the other sign. Of equal ones, and of a slice and its
+        rest, the one is taken that changed more by its queries among the (Q,) `others`, which are in no slice that was
+        found before. None if no slice can be tested.
         """
         statistics = np.concatenate([own[:, 0] for own in self.statistics(self.apart[:, np.newaxis])])
         equal = np.flatnonzero(np.abs(statistics) >= np.abs(statistics).max() - _SAME)
@@ -289,7 +269,7 @@ class _Test:
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """The different slices of one column or two with enough queries in them and outside."""
+    """Distinct slices of one column or two with enough queries in them and outside."""
 
     names: Sequence[str]
     partitions: Sequence[_Partition]
@@ -308,7 +288,6 @@ class _Candidates:
     def of(
         cls, columns: Mapping[str, npt.NDArray[np.object_]], n_queries: int, least: int, most_cells: int
     ) -> _Candidates:
-        """Return the slices that these columns make; of those with the same queries the first."""
         coded = {name: _Column.of(name, texts) for name, texts in columns.items()}
         kept = [name for name, column in coded.items() if any(column.slices(least))]
         too_small = [
@@ -343,7 +322,6 @@ class _Column:
 
     @classmethod
     def of(cls, name: str, texts: npt.NDArray[np.object_]) -> _Column:
-        """Return a column by its texts; one of many numbers is cut into quartiles, named by their ends."""
         filled = np.flatnonzero(texts != None)  # noqa: E711  # element by element
         values, places = np.unique(texts[filled], return_inverse=True)
         labels = values.tolist()
@@ -375,7 +353,6 @@ class _Column:
 
     @property
     def groups(self) -> bool:
-        """True if any two queries have the same value; in a column of ids or texts none have."""
         return bool((np.bincount(self.codes[self.codes >= 0]) > 1).any())
 
     def small(self, least: int) -> list[str]:
@@ -403,16 +380,7 @@ class SearchRule:
 def changed_slices(
     names: tuple[str, str, str], sides: tuple[Contributions, Contributions], groups: Groups, rule: SearchRule
 ) -> tuple[tuple[SliceChange, ...], str]:
-    """Return the slices in which a model's change against a baseline differs from the rest, and a line on the search.
-
-    The line is empty if there is nothing to search: no column, or no change.
-
-    Args:
-        names: Names of the dataset, the model and the baseline.
-        sides: What each query adds to the model's figure, and to the baseline's.
-        groups: Clusters and columns of the queries.
-        rule: How they are searched.
-    """
+    """Return the slices in which a model's change differs from the rest, and a line on the search."""
     dataset, model, baseline = names
     measure, after, before = sides[0].measure, sides[0].scores, sides[1].scores
     changes = before - after if measure.metric.direction == "lower" else after - before

@@ -50,7 +50,6 @@ class IntervalRule:
     confidence: float
 
     def of(self, resampled: Resampled) -> tuple[float | None, float | None]:
-        """Return the two ends; None if there is no interval."""
         return interval(resampled, self.method, self.confidence)
 
 
@@ -61,17 +60,10 @@ def estimate(
     rule: IntervalRule,
     meanwhile: Callable[[Collection[Measure]], object] | None = None,
 ) -> tuple[Estimate, ...]:
-    """Return the summary of one dataset: per model a line per measure, then those of the set of lists, then the slices.
+    """Return the summary of one dataset: per model a line per measure, then list measures, then slices.
 
-    There is no interval if a resample leaves the figure undefined, and none for a measure that describes a set of
-    documents: a resample holds 63% of the queries and so less of the set.
-
-    Args:
-        sample: Resamples of the dataset.
-        results: Scores of its models.
-        conventions: Rules for undefined queries and for queries without output.
-        rule: How an interval is read off.
-        meanwhile: Reads off what else depends on the sums of these measures, which are not all kept.
+    There is no interval if a resample leaves the figure undefined, and none for a measure of a set of documents,
+    because a resample holds only 63% of the queries.
     """
     lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
     for block in each("Reading off intervals", sample.each_block(), len(sample.blocks), "blocks"):
@@ -155,7 +147,7 @@ def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
 def replicate_estimates(
     results: Sequence[Scores], groups: Groups, conventions: Conventions
 ) -> Iterator[ReplicateEstimate]:
-    """Yield the figures of each replicate of the models that have some."""
+    """Yield the figures of each replicate."""
     for own in (replicate for scores in results for replicate in scores.replicates):
         figures = {
             measure: contributions_of(own, row, own.values[row], conventions).ratio(None, groups.clusters).estimate
@@ -167,7 +159,7 @@ def replicate_estimates(
 
 
 def variance_components(sample: Sample, results: Sequence[Scores]) -> Iterator[VarianceComponents]:
-    """Yield the variance components of families' figures with at least two replicates."""
+    """Yield the variance components of figures with at least two replicates."""
     for scores in results:
         for measure in scores.measures:
             found = sample.components(scores.key, measure)
@@ -189,10 +181,7 @@ def variance_components(sample: Sample, results: Sequence[Scores]) -> Iterator[V
 
 
 def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: IntervalRule) -> tuple[Estimate, ...]:
-    """Return the lines of all datasets together: the unweighted mean for every model and measure that all of them have.
-
-    The interval is stratified: each dataset is resampled by itself, and a resample of the mean is the mean of theirs.
-    """
+    """Return the unweighted mean over all datasets for every model and measure that all of them have."""
     own: dict[tuple[str, str], list[Estimate]] = {}
     for line in lines:
         if line.slice == ALL:
@@ -230,10 +219,7 @@ def _pooled_line(
 
 
 def recall_levels(profile: Profile) -> tuple[Measure, ...]:
-    """Return the interpolated precision at recall 0, 0.1 … 1 by the profile; none if ties are averaged over.
-
-    Over all orders of tied documents it has no exact mean.
-    """
+    """Return the interpolated precision at recall 0, 0.1 … 1. None if ties are averaged, which has no exact mean."""
     if profile.conventions_of("iprec").ties == "expected":
         return ()
     return tuple(Measure.parse(f"iprec(recall={tenths / 10:g})", profile) for tenths in range(11))
@@ -260,16 +246,10 @@ def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: Interva
 def with_ranks(
     lines: Sequence[Estimate], samples: Sequence[Sample], confidence: float, comparisons: Sequence[Comparison] = ()
 ) -> tuple[Estimate, ...]:
-    """Return the lines of the summary, those of all queries with the models' ranks.
+    """Return the lines of the summary, with the models' ranks on all queries.
 
-    Models are ranked by the figures of the lines, also if one leaves out other queries than another. A measure without
-    a better end or without resamples ranks none.
-
-    Args:
-        lines: Lines of one dataset after another, and of `*`, the mean of all.
-        samples: Resamples of the datasets.
-        confidence: Joint coverage of the intervals of all models by one measure.
-        comparisons: Comparisons. Of two models that these do not find to differ, neither has the better rank for sure.
+    Models are ranked by the figures of the lines, even if they leave out different queries. A measure without a
+    direction or without resamples ranks none.
     """
     measures = _ordering_measures(samples)
     columns = _places_of(lines, measures)
@@ -301,14 +281,7 @@ def with_ranks(
 def order_agreement(
     lines: Sequence[Estimate], samples: Sequence[Sample], leading: Mapping[str, Measure], confidence: float
 ) -> tuple[OrderAgreement, ...]:
-    """Compare the order of at least three models by each measure with their order by the lead measure.
-
-    Args:
-        lines: Lines of the summary.
-        samples: Resamples of the datasets.
-        leading: Lead measure by dataset; the mean of all has the first of them that it has.
-        confidence: Probability that all pairs of models that the two measures tell apart are told apart rightly.
-    """
+    """Compare the order of at least three models by each measure with their order by the lead measure."""
     measures = _ordering_measures(samples)
     columns = {key: [lines[place] for place in places] for key, places in _places_of(lines, measures).items()}
     found = []
@@ -337,7 +310,7 @@ def order_agreement(
 
 
 def kendall_tau(one: Floats, other: Floats) -> float:
-    """Return Kendall's tau-b of the orders of M models by two measures, (M,) each; NaN if all are equal by one of them.
+    """Return Kendall's tau-b of two (M,) orders. NaN if all are equal by one of them.
 
     Reference:
         Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
@@ -352,11 +325,7 @@ def kendall_tau(one: Floats, other: Floats) -> float:
 def count_agreement(
     figures: Floats | Sequence[Floats], n_clusters: float, confidence: float, unsure: Bools | None = None
 ) -> tuple[int, int, int]:
-    """Count the pairs of models that two measures put into the same and into opposite orders, and all pairs.
-
-    A pair counts if both measures tell it apart. All intervals, of all pairs by both measures, hold together. Arguments
-    are those of `rank_intervals`, by measure.
-    """
+    """Count the pairs of models in the same order by two measures, in opposite orders, and all pairs."""
     n_pairs = math.comb(len(figures[0]), 2)
     if not n_clusters >= _FEWEST_CLUSTERS:
         return 0, 0, n_pairs
@@ -365,7 +334,6 @@ def count_agreement(
 
 
 def _ordering_measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measure]:
-    """Return the measures that order models, by dataset and name: each dataset may define a name in its way."""
     known = {(sample.dataset, measure) for sample in samples for _, measure in sample.contributions}
     known |= {(POOLED, measure) for sample in samples[:1] for _, measure in sample.contributions}
     return {(dataset, str(measure)): measure for dataset, measure in known if measure.metric.direction != "neither"}
@@ -382,7 +350,6 @@ def _places_of(
 
 
 def _oriented_figures(samples: Sequence[Sample], lines: Sequence[Estimate], measure: Measure) -> Floats:
-    """Return (M, 1 + B) the figures of these lines over the sample and over each resample, greater is better."""
     by_name = sorted(samples, key=lambda sample: sample.dataset)  # another order would round sums otherwise
     sums = [np.stack([sample.figures(line.model, measure) for sample in by_name]).sum(axis=0) for line in lines]
     figures = np.stack(sums) / len(samples)
@@ -399,10 +366,6 @@ def _effective_clusters(sample: Sample, model: str, measure: Measure) -> float:
 def _unsure(
     samples: Sequence[Sample], models: Sequence[str], figures: Floats, measure: Measure, confidence: float
 ) -> Bools:
-    """Return (M, M) the pairs of models with a family, that further replicates may put the other way round.
-
-    The allowed error is divided equally among the M (M - 1) / 2 pairs.
-    """
     by_name = sorted(samples, key=lambda sample: sample.dataset)
     unsure = np.zeros((len(models), len(models)), dtype=bool)
     n_pairs = len(models) * (len(models) - 1) / 2
@@ -420,30 +383,27 @@ def _unsure(
 def rank_intervals(
     figures: Floats, n_clusters: float, confidence: float, unsure: Bools | None = None
 ) -> list[tuple[int, int] | None]:
-    """Return the best and the worst rank that each of M models may have, such that all of them hold together.
+    """Return the best and the worst possible rank of each of M models, jointly for all.
 
-    Of two models one is better if their difference is more than c standard errors from 0; c is what the greatest of all
-    pairs' `|d* - d| / se*` stays below in a share `confidence` of the resamples, made as much wider as Student's t is
-    wider than a normal distribution, and by √(n / (n - 1)), which resamples are too narrow by. A model is at best after
-    all that are better, and at worst before all that are worse; models that are equal share their ranks. A difference
-    that is the same in every resample is one if as many clusters of one sign are no chance by a sign test.
-
-    More than about 1,300 models are compared over fewer resamples, at least 500, so that time does not grow with the
-    number of pairs.
+    One model is better than another if their difference is more than c standard errors from 0. c is the `confidence`
+    quantile over resamples of the greatest `|d* - d| / se*` of all pairs, widened to Student's t and by √(n / (n - 1)),
+    by which resamples are too narrow. Equal models share their ranks. A difference that is the same in every resample
+    counts if a sign test of so many clusters finds it. More than about 1,300 models are compared over fewer resamples,
+    at least 500, so that time does not grow with the number of pairs.
 
     Args:
         figures: (M, 1 + B) over the sample and over the same resamples, greater is better.
-        n_clusters: Number of clusters, as many of one size as they count for; of several datasets, of the smallest.
+        n_clusters: Effective number of clusters, of several datasets the minimum.
         confidence: Joint coverage of all intervals, in (0, 1).
-        unsure: (M, M) pairs in which neither model is better, whatever the resamples say; None if there are none.
+        unsure: (M, M) pairs in which neither model is better, whatever the resamples say. None if there are none.
 
     Returns:
-        Two ranks by model, from 1 on; None if its figure is undefined, over the sample or over a resample, or if fewer
-        than two models have one. A model that is undefined over a resample alone may have any rank.
+        Two ranks by model, from 1 on. None if its figure is undefined, or if fewer than two models have one. A model
+        that is undefined over a resample alone may have any rank.
 
     Reference:
-        Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006: ranks from simultaneous confidence
-        intervals of all differences, in one step; d* and d are figures of a resample and of the sample.
+        Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006: ranks from simultaneous confidence intervals
+        of all differences, in one step. d* and d are figures of a resample and of the sample.
     """
     complete = np.isfinite(figures).all(axis=1)
     if complete.sum() < 2 or n_clusters < _FEWEST_CLUSTERS:
@@ -459,7 +419,6 @@ def rank_intervals(
 
 
 def _better(measures: Floats | Sequence[Floats], n_clusters: float, confidence: float) -> Bools:
-    """Return (N, M, M), True if the model of the row is better than the model of the column, by measure."""
     n_models = len(measures[0])
     n_pairs = len(measures) * n_models * (n_models - 1) / 2
     by_sign = 2.0 ** (1 - n_clusters) * n_pairs <= 1 - confidence
@@ -489,12 +448,12 @@ def _better(measures: Floats | Sequence[Floats], n_clusters: float, confidence: 
 
 
 def _critical(z: float, n_clusters: float) -> float:
-    """Return the bound for a standard normal number as one for a mean of so many clusters over its bootstrap error."""
+    """Return the normal bound `z` widened for a mean of this many clusters over its bootstrap error."""
     return -t_quantile(_NORMAL.cdf(-z), n_clusters - 1) * math.sqrt(n_clusters / (n_clusters - 1))
 
 
 def _quantile(values: Floats, level: float) -> float:
-    """Return `np.quantile`, to the last bit, without importing numpy.ma as that does; NaN if any value is."""
+    """Return `np.quantile` to the last bit, without importing numpy.ma. NaN if any value is NaN."""
     ordered, place = np.sort(values), level * (len(values) - 1)
     below = int(place)
     low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])

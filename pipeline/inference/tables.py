@@ -1,7 +1,4 @@
-"""The lines of the tables that not every record has; those of the summary and of comparisons are in `results`.
-
-Differences are oriented: positive is better, whatever the measure's direction.
-"""
+"""Rows of the result tables. Differences are oriented: positive is better, whatever the measure's direction."""
 
 from __future__ import annotations
 
@@ -47,17 +44,17 @@ Curve: TypeAlias = Literal["precision", "judged"]
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A point of a model's curve on a dataset, a line of `curves.csv`; None if there is no figure.
+    """Point of a model's curve on a dataset, a row of `curves.csv`.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model's.
-        curve: what it is.
-        at: where: the recall, in [0, 1], or the rank, from 1 on.
-        estimate: the figure, in [0, 1].
-        ci_low: lower end of its confidence interval; None for `judged`, which is no sample.
-        ci_high: upper end.
-        n_queries: queries that it rests on: the judged ones, or those that retrieve as many documents.
+        dataset: Dataset name.
+        model: Model name.
+        curve: Name of the curve.
+        at: Recall in [0, 1], or rank from 1 on.
+        estimate: Value in [0, 1]. None if undefined.
+        ci_low: Lower end of the confidence interval. None for `judged`, which is no sample.
+        ci_high: Upper end.
+        n_queries: Judged queries, or those that retrieve as many documents.
     """
 
     dataset: str
@@ -72,19 +69,19 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """How far two measures put the models of a dataset in one order, a line of `agreement.csv`.
+    """Agreement of two measures on the order of a dataset's models, a row of `agreement.csv`.
 
     Attributes:
-        dataset: the dataset's name; `*` for the mean of all datasets.
-        measure: a measure.
-        lead: the lead measure, which it is compared with.
+        dataset: Dataset name. `*` for the mean of all datasets.
+        measure: Measure.
+        lead: Lead measure, with which it is compared.
         tau: Kendall's tau-b of the two orders, in [-1, 1].
-        tau_low: the least that it may be over all queries: (same - opposite - undecided) / pairs.
-        tau_high: the most: (same - opposite + undecided) / pairs.
-        n_models: the models that have a figure by both.
-        n_same: pairs of models that both measures tell apart, in the same order.
-        n_opposite: pairs that both tell apart, in opposite orders.
-        n_undecided: all other pairs.
+        tau_low: Minimum over all queries: (same - opposite - undecided) / pairs.
+        tau_high: Maximum: (same - opposite + undecided) / pairs.
+        n_models: Models that have a figure by both.
+        n_same: Pairs of models that both measures put in the same order.
+        n_opposite: Pairs that they put in opposite orders.
+        n_undecided: All other pairs.
     """
 
     dataset: str
@@ -107,10 +104,10 @@ class ModelPair:
     """Two models on a dataset by a measure.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model that is compared.
-        baseline: the one that it is compared with; `bm25 in ID` where that is of another record.
-        measure: by what.
+        dataset: Dataset name.
+        model: Model that is compared.
+        baseline: Model that it is compared with, `bm25 in ID` if it belongs to another record.
+        measure: Measure.
     """
 
     dataset: str
@@ -121,23 +118,21 @@ class ModelPair:
 
 @dataclass(frozen=True)
 class SliceChange(ModelPair):
-    """A slice in which the change differs from that of the other queries.
+    """Slice in which the change differs from the other queries.
 
     Attributes:
-        slice: `column=value`, or two of them with ` & ` between; `outside column=value` are all other queries, where
-            it is they that changed more.
-        n_queries: queries of the slice that are defined in both.
-        n_all: queries that are defined in both.
-        before: the base's figure over the slice.
-        after: the candidate's.
-        change: the second less the first, the other way round where lower is better.
-        share: of the change of all queries' sum how much is the slice's; None where that is 0.
-        all_before: the base's figure over all queries.
-        all_after: the candidate's.
-        statistic: how many standard errors the change is from that of the rest; above 0 it is the better one.
-        p_value: of the test that no slice differs, corrected for all slices that were searched.
-        p_least: the least p-value that so many permutations can give: a p-value that equals it would be less with more
-            of them.
+        slice: `column=value`, or two of them joined by ` & `. `outside column=value` if all other queries changed more.
+        n_queries: Queries of the slice that are defined in both.
+        n_all: Queries that are defined in both.
+        before: Base's figure over the slice.
+        after: Candidate's figure over the slice.
+        change: Oriented difference.
+        share: Share of the slice in the summed change of all queries. None if that change is 0.
+        all_before: Base's figure over all queries.
+        all_after: Candidate's figure over all queries.
+        statistic: Standard errors between the change and the change of the rest. Positive is better.
+        p_value: P-value of no difference, corrected for all slices that were searched.
+        p_least: Minimum p-value that this number of permutations can give.
     """
 
     slice: str
@@ -154,10 +149,6 @@ class SliceChange(ModelPair):
     p_least: float | None = None
 
     def __str__(self) -> str:
-        """Such as `family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop`.
-
-        A slice that went the other way than all queries, or of a change that is next to nothing, has no share.
-        """
         said = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
         if self.share is None or not 0 <= self.share <= _MOST_SHARE:
             return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
@@ -171,36 +162,36 @@ Since: TypeAlias = Literal["previous", "accepted"]
 
 @dataclass(frozen=True)
 class ChangeSince:
-    """How a model's figure changed since an earlier record, over the queries of both: a line of `changes.csv`.
+    """Change of a model's figure since an earlier record, over the queries of both: a row of `changes.csv`.
 
-    Figures are None, and texts empty, where there are none.
+    Figures are None, and texts empty, if there are none.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        measure: the measure as it is written.
+        dataset: Dataset name.
+        model: Model name.
+        measure: Measure as it is written.
         since: `previous`, the record before this one, or `accepted`, the one that was accepted for the model.
-        reference: the id of that record.
-        date: its night.
-        before: the model's figure there.
-        after: the model's figure now.
-        difference: the second less the first, the other way round where lower is better.
-        ci_low: lower end of the difference's confidence interval.
-        ci_high: upper end.
-        mark: why the interval is not to be trusted: `sparse`, `degenerate`, or empty.
-        n_queries: queries that are defined in both.
-        n_clusters: clusters that they are in; the queries themselves if there are none.
-        slice: the slice that explains most of the change; empty if none differs from the rest, or none was searched.
-        slice_queries: its queries.
-        slice_before: the figure over the slice there.
-        slice_after: the figure over the slice now.
-        slice_share: how much of the change of all queries' sum is the slice's.
-        first_seen: the first night that is known of the present level, or of gates failing without a break; empty if
-            neither changed, and where it is this evaluation and has no date.
-        owner: who answers for the model.
-        reason: why there is no change to tell; empty where there is one.
-        p_corrected: of the test that nothing changed, among all models that changed by this measure since that record.
-        decision: `better` or `worse` by the corrected p-value; empty if neither.
+        reference: Id of that record.
+        date: Its night.
+        before: Model's figure there.
+        after: Model's figure now.
+        difference: Oriented difference.
+        ci_low: Lower end of the difference's confidence interval.
+        ci_high: Upper end.
+        mark: Reason why the interval is unreliable: `sparse`, `degenerate`, or empty.
+        n_queries: Queries that are defined in both.
+        n_clusters: Clusters of these queries, or the queries if there are no clusters.
+        slice: Slice that explains most of the change. Empty if none differs from the rest, or none was searched.
+        slice_queries: Queries of the slice.
+        slice_before: Figure over the slice there.
+        slice_after: Figure over the slice now.
+        slice_share: Share of the slice in the summed change of all queries.
+        first_seen: First known night of the present level, or of uninterrupted gate failures. Empty if neither changed,
+            or if this evaluation is the first and has no date.
+        owner: Owner of the model.
+        reason: Reason why there is no change. Empty if there is one.
+        p_corrected: P-value of no change, corrected among all models that changed by this measure since that record.
+        decision: `better` or `worse` by the corrected p-value, otherwise empty.
     """
 
     dataset: str
@@ -231,15 +222,15 @@ class ChangeSince:
 
 @dataclass(frozen=True)
 class ReplicateEstimate:
-    """The figure of one replicate over all queries: a line of `replicates.csv`.
+    """Figure of one replicate over all queries: a row of `replicates.csv`.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        replicate: the replicate's.
-        measure: the measure as it is written.
-        estimate: the figure; None where it is undefined.
-        n_missing: judged queries without output.
+        dataset: Dataset name.
+        model: Model name.
+        replicate: Replicate name.
+        measure: Measure as it is written.
+        estimate: Figure. None if undefined.
+        n_missing: Judged queries without output.
     """
 
     dataset: str
@@ -252,23 +243,23 @@ class ReplicateEstimate:
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """What the error of a family's figure is made of: a line of `variance_components.csv`.
+    """Variance components of a model with replicates: a row of `variance_components.csv`.
 
-    Variances are those of a two-way analysis of variance; 0 for an estimate below 0.
+    Variances come from a two-way analysis of variance, with 0 for a negative estimate.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        measure: the measure as it is written.
-        n_queries: the queries, or clusters.
-        n_replicates: the replicates.
-        queries: the variance between queries.
-        replicates: the variance between replicates.
-        rest: the variance of what differs by query and replicate at once.
-        std_error: of the figure, over queries and replicates.
-        std_error_twice_queries: the same with twice the queries.
-        std_error_twice_replicates: the same with twice the replicates.
-        more: what makes the figure more certain: `queries`, `replicates`, or `either` about as much.
+        dataset: Dataset name.
+        model: Model name.
+        measure: Measure as it is written.
+        n_queries: Queries, or clusters.
+        n_replicates: Replicates.
+        queries: Variance between queries.
+        replicates: Variance between replicates.
+        rest: Variance of the interaction of queries and replicates.
+        std_error: Standard error over queries and replicates.
+        std_error_twice_queries: Standard error with twice the queries.
+        std_error_twice_replicates: Standard error with twice the replicates.
+        more: Remedy for uncertainty: `queries`, `replicates`, or `either` about as much.
     """
 
     dataset: str
@@ -286,7 +277,7 @@ class VarianceComponents:
 
 
 def frame(kind: type[DataclassInstance], lines: Sequence[object]) -> pd.DataFrame:
-    """A row per line and a column per field; figures that may be missing are doubles."""
+    """Return a row per object and a column per field, with NaN for missing figures."""
     import pandas as pd
 
     types = get_type_hints(kind)
@@ -302,36 +293,35 @@ _Measure = TypeVar("_Measure", Measure, str)
 
 
 def lead_among(lead: _Measure | None, measures: Collection[_Measure]) -> _Measure | None:
-    """The lead measure if it is one of these, else the first of them; None if there is none."""
+    """Return the lead measure if it is one of these, else the first of them. None if there is none."""
     return lead if lead in measures else next(iter(measures), None)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One line of the summary; None if there is no figure.
+    """Figure of a model by a measure in a slice: a row of `summary.csv`.
 
     Attributes:
-        dataset: the dataset's name; `*` for the mean of all datasets.
-        model: the model's name.
+        dataset: Dataset name. `*` for the mean of all datasets.
+        model: Model name.
         slice: `all`, or `column=value` of the queries table.
-        measure: the measure as it is written.
-        estimate: the figure over the queries of the slice; None where it is undefined.
-        ci_low: lower end of the confidence interval.
-        ci_high: upper end.
-        std_error: standard deviation of the figure over the resamples; by the jackknife for a figure of a set.
-        n_queries: judged queries of the slice.
-        n_missing: those without output.
-        n_undefined: those whose score is undefined.
-        n_clusters: clusters that the figure rests on: those of the queries that are in its mean, each query being one
-            if there are no clusters.
-        mark: why the interval is not to be trusted: `sparse`, where a few clusters decide it (κ below 8),
-            `degenerate`, where all clusters are alike; or empty.
-        ties_least: the least figure over all orders of tied documents; None where that was not asked for.
-        ties_expected: the mean figure over them.
-        ties_greatest: the greatest.
-        rank_low: the best rank that the model may have among those of the dataset, from 1; None for slices, and where
-            the models have no ranks. The intervals of all models by one measure cover together.
-        rank_high: the worst.
+        measure: Measure as it is written.
+        estimate: Figure over the queries of the slice. None if undefined.
+        ci_low: Lower end of the confidence interval.
+        ci_high: Upper end.
+        std_error: Standard deviation over the resamples, or by the jackknife for a figure of a set.
+        n_queries: Judged queries of the slice.
+        n_missing: Queries without output.
+        n_undefined: Queries whose score is undefined.
+        n_clusters: Clusters of the queries in the mean, or these queries if there are no clusters.
+        mark: Reason why the interval is unreliable: `sparse` if a few clusters decide it (κ below 8), `degenerate` if
+            all clusters are alike, otherwise empty.
+        ties_least: Minimum figure over all orders of tied documents. None if it was not asked for.
+        ties_expected: Mean figure over these orders.
+        ties_greatest: Maximum figure over these orders.
+        rank_low: Best possible rank among the dataset's models, from 1, jointly for all models by one measure. None for
+            slices and without ranks.
+        rank_high: Worst possible rank.
     """
 
     dataset: str
@@ -368,39 +358,42 @@ _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not gre
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on the same queries, by one measure: a line of `comparisons.csv`; None if there is no figure.
+    """Two models on the same queries by one measure: a row of `comparisons.csv`.
+
+    Figures are None if there are none.
 
     Attributes:
-        dataset: the dataset's name.
+        dataset: Dataset name.
         slice: `all`, or `column=value` of the queries table.
-        measure: the measure as it is written.
-        model: the model that is compared.
-        baseline: the model that it is compared with.
-        estimate: the model's figure over the queries that are defined in both.
-        baseline_estimate: the baseline's over the same queries.
-        difference: the model's less the baseline's, the other way round where lower is better.
-        ci_low: lower end of the difference's confidence interval.
-        ci_high: upper end.
-        std_error: standard deviation of the difference over the resamples.
-        p_value: of the test that there is no difference; 1 if no query changed, which needs no test.
-        p_corrected: the same among all tests of the family.
-        family: what the family is, in words.
-        effect_size: the mean difference in standard deviations of the differences.
-        wins: queries on which the model is better.
-        ties: queries on which they are equal.
-        losses: queries on which it is worse.
-        minimum_detectable_difference: the least difference that would be found in 80% of samples of this size.
-        n_queries: queries that are defined in both.
-        n_clusters: clusters that they are in; the queries themselves if there are none.
-        mark: why the interval is approximate: `sparse`, `degenerate`, or empty. The p-value decides all the same.
-        test: what made the p-value: `variance components`, or `variance components of paired replicates`, if one of the
-            two models has replicates; else in the primary family `bootstrap-t`, or `randomization` if few queries
-            decide the difference; else `randomization`, `t` or `bootstrap`; empty if there is none.
-        role: `primary`, of the family of the lead measure on all queries, whose intervals hold together;
-            `exploratory`, beside such a family; empty if there is no test, or no primary family was asked for.
-        p_least: the least p-value that so many resamples or permutations can give: a p-value that equals it would be
-            less with more of them. None if the p-value is not counted among draws.
-        correction: how the p-value is corrected: `maxt`, `holm`, `bh` or `none`; empty if there is no test.
+        measure: Measure as it is written.
+        model: Model that is compared.
+        baseline: Model that it is compared with.
+        estimate: Model's figure over the queries that are defined in both.
+        baseline_estimate: Baseline's figure over the same queries.
+        difference: Model's figure less the baseline's, the other way round if lower is better.
+        ci_low: Lower end of the difference's confidence interval.
+        ci_high: Upper end.
+        std_error: Standard deviation of the difference over the resamples.
+        p_value: P-value of no difference. 1 if no query changed, which needs no test.
+        p_corrected: P-value corrected among all tests of the family.
+        family: Family in words.
+        effect_size: Mean difference in standard deviations of the differences.
+        wins: Queries on which the model is better.
+        ties: Queries on which they are equal.
+        losses: Queries on which it is worse.
+        minimum_detectable_difference: Minimum difference that 80% of samples of this size find.
+        n_queries: Queries that are defined in both.
+        n_clusters: Clusters of these queries, or the queries if there are no clusters.
+        mark: Reason why the interval is approximate: `sparse`, `degenerate`, or empty. The p-value decides all the
+            same.
+        test: Origin of the p-value: `variance components`, or `variance components of paired replicates`, if one of the
+            two models has replicates. In the primary family `bootstrap-t`, or `randomization` if few queries decide the
+            difference. Otherwise `randomization`, `t` or `bootstrap`. Empty if there is none.
+        role: `primary`, of the family of the lead measure on all queries, whose intervals hold together, or
+            `exploratory`, beside such a family. Empty if there is no test, or no primary family was asked for.
+        p_least: Minimum p-value that this number of resamples or permutations can give. None if the p-value is not
+            counted among draws.
+        correction: Correction of the p-value: `maxt`, `holm`, `bh` or `none`. Empty if there is no test.
     """
 
     dataset: str
@@ -431,25 +424,24 @@ class Comparison:
     correction: str = ""
 
     def decide(self, alpha: float) -> Decision:
-        """Return what the corrected p-value decides, or the p-value if there is no correction."""
+        """Return the decision by the corrected p-value, or by the p-value if there is no correction."""
         p_value = self.p_value if self.p_corrected is None else self.p_corrected
         return decide(self.without_rounding().difference, p_value, alpha)
 
     @property
     def is_primary(self) -> bool:
-        """True if the line is of the primary family."""
+        """True if the row is of the primary family."""
         return self.role == "primary"
 
     @property
     def is_of_replicates(self) -> bool:
-        """Whether one of the two models has replicates, by whose variance components the p-value is."""
+        """True if one of the two models has replicates, whose variance components give the p-value."""
         return self.test in (REPLICATE_TEST, PAIRED_REPLICATE_TEST)
 
     def without_rounding(self) -> Comparison:
-        """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures.
+        """Return the row with 0 for a difference or an end of its interval that is mere rounding.
 
-        Figures that are equal to 12 digits are equal, as scores are where wins are counted: 0.1 + 0.2 - 0.3 is 0,
-        though not in doubles, nor in the steps that resampled scores are rounded to.
+        Figures that are equal to 12 digits are equal, as for wins: 0.1 + 0.2 - 0.3 is 0, though not in doubles.
         """
         least = _ROUNDING * max(abs(self.estimate or 0.0), abs(self.baseline_estimate or 0.0))
         difference, low, high = (
@@ -461,13 +453,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class RankedDocument:
-    """A relevant document of a query that moved.
+    """Relevant document of a query that moved.
 
     Attributes:
-        doc_id: the document.
-        grade: as the candidate's judgments have it.
-        before: its rank in the base's output; None where it was not retrieved.
-        after: its rank in the candidate's.
+        doc_id: Document id.
+        grade: Grade in the candidate's judgments.
+        before: Rank in the base's output. None if not retrieved.
+        after: Rank in the candidate's output. None if not retrieved.
     """
 
     doc_id: str
@@ -478,18 +470,18 @@ class RankedDocument:
 
 @dataclass(frozen=True)
 class QueryChange:
-    """A query whose score is another.
+    """Query whose score changed.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the candidate's model.
-        baseline: the base's.
-        query_id: the query.
-        measure: by which it moved.
-        before: its score in the base.
-        after: its score in the candidate.
-        change: the second less the first, the other way round where lower is better.
-        documents: its relevant documents, those of the candidate's first; None where their ranks were not kept.
+        dataset: Dataset name.
+        model: Candidate's model.
+        baseline: Base's model.
+        query_id: Query id.
+        measure: Measure.
+        before: Score in the base.
+        after: Score in the candidate.
+        change: Oriented difference.
+        documents: Relevant documents, the candidate's first. None if their ranks were not kept.
     """
 
     dataset: str
@@ -505,16 +497,16 @@ class QueryChange:
 
 @dataclass(frozen=True, eq=False)
 class PairedScores(ModelPair):
-    """The scores that two models have on the same queries by one measure.
+    """Scores of two models on the same queries by one measure.
 
     Attributes:
-        query_ids: (Q,) the queries, in the order of their ids.
-        before: (Q,) the baseline's scores, NaN where undefined or left out of every mean.
-        after: (Q,) the model's.
-        change: (Q,) the second less the first, the other way round where lower is better.
-        largest_changes: the queries that moved most, the greatest change first.
-        record: the id of the record that the baseline is of; empty if that is the model's.
-        baseline_model: what the baseline is called in that record.
+        query_ids: (Q,) ids, ascending.
+        before: (Q,) baseline's scores, NaN if undefined or left out of every mean.
+        after: (Q,) model's scores.
+        change: (Q,) oriented differences.
+        largest_changes: Queries that moved most, the greatest change first.
+        record: Id of the baseline's record. Empty if it is the model's record.
+        baseline_model: Name of the baseline in that record.
     """
 
     query_ids: npt.NDArray[np.object_]

@@ -1,7 +1,4 @@
-"""What is read of many records, wherever they are kept: a few files of each, several records at a time.
-
-If records are kept in a remote store, these files are read there, and no record is copied for them.
-"""
+"""Read a few files of many records, wherever the records are kept. No remote record is copied."""
 
 from __future__ import annotations
 
@@ -39,42 +36,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RecordEntry:
-    """A record among others.
-
-    Attributes:
-        records: where it is kept.
-        evaluation_id: its id.
-    """
+    """One of many records."""
 
     records: Records
     evaluation_id: str
 
     @property
     def path(self) -> Path:
-        """Where it lies on this machine, or would."""
         return self.records.folder / self.evaluation_id
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What `manifest.json` holds.
-
-        Raises:
-            OtherSchemaError: another version wrote it.
-            InputError: it is missing, or not what was written.
-        """
+        """Contents of `manifest.json`."""
         return parse_manifest(self._manifest, self.path)
 
     @cached_property
     def record(self) -> Evaluation:
-        """The record, whose tables are read, where it is, once they are asked for."""
         return record_of(self.path, self.manifest, self._read_unchanged)
 
     def lines(self, measure: str | None) -> tuple[Estimate, ...]:
-        """The lines of the summary by that measure, by all for None.
-
-        Raises:
-            InputError: the summary is missing, or not what was written.
-        """
         data = self._summary
         if data is None:
             return ()
@@ -83,16 +63,11 @@ class RecordEntry:
         return lines
 
     def page(self) -> bytes | None:
-        """What `report.html` holds; None if the record has none.
-
-        Raises:
-            InputError: it is missing, or not what was written.
-        """
         return self._read_unchanged("report.html")
 
     @property
     def order(self) -> NightOrder:
-        """Position among all nights, read from the manifest alone; that of the id if the manifest cannot be read."""
+        """Position among all nights, by the id if the manifest cannot be read."""
         try:
             found = json.loads(self._manifest)
             began = datetime.fromisoformat(found["created"])
@@ -103,7 +78,6 @@ class RecordEntry:
 
     @property
     def is_readable(self) -> bool:
-        """False if the manifest is missing, damaged or of another version."""
         try:
             return bool(self.manifest)
         except InputError:
@@ -111,10 +85,7 @@ class RecordEntry:
 
     @property
     def stamp(self) -> str:
-        """What tells, without reading it, that a record is the one that was read before: records never change.
-
-        Of one that lies here it is the size and time of its manifest; of one that lies elsewhere alone, its id.
-        """
+        """Text that identifies an unchanged record without reading it: records never change."""
         try:
             found = (self.path / MANIFEST).stat()
         except OSError:
@@ -123,7 +94,6 @@ class RecordEntry:
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
         return len(self._manifest) + sum(file.size for file in self.manifest.files.values())
 
     @cached_property
@@ -135,12 +105,10 @@ class RecordEntry:
         return self._read(MANIFEST)
 
     def _read_unchanged(self, name: str) -> bytes | None:
-        """What a file of it holds; None if the manifest knows none of that name."""
         described = self.manifest.files.get(name)
         return None if described is None else unchanged(self._read(name), described, self.path / name)
 
     def _read(self, name: str) -> bytes:
-        """What a file of it holds: here, if the record is here, or else elsewhere."""
         data = None
         if self.records.has_here(self.evaluation_id):
             try:
@@ -156,29 +124,18 @@ class RecordEntry:
 
 @dataclass(frozen=True)
 class _RecordScan(Generic[T]):
-    """What was read of many records, most recent first, and the ids of those that cannot be read."""
+    """Results of reading many records, most recent first, and the ids of unreadable ones."""
 
     found: tuple[T, ...]
     unreadable: tuple[str, ...]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """That some were passed over, a line each."""
         return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
 
 
 def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
-    """What is read of every record of an evaluation, the last night first; a folder that is no record is passed over.
-
-    Args:
-        records: where they are kept.
-        name: the evaluation; None for all.
-        look: what to read of each; several may be read at a time.
-
-    Raises:
-        InputError: a name is given, and no evaluation of it can be read.
-        OSError: the place elsewhere cannot be reached.
-    """
+    """Read every record of an evaluation, the last night first. Folders that are no records are skipped."""
     ids = records.ids(name)
     scan = _scanned(records, ids, lambda entry: (entry.manifest.order, look(entry)))
     if name is not None and len(scan.unreadable) == len(ids):
@@ -190,18 +147,7 @@ def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry
 def scan_earlier(
     records: Records, name: str, order: NightOrder, most: int, look: Callable[[RecordEntry], T]
 ) -> _RecordScan[T]:
-    """The same of the last records of no later night than an order, of those that began before it.
-
-    Args:
-        records: where they are kept.
-        name: the evaluation.
-        order: the position of the one that they come before.
-        most: how many are read.
-        look: as of `scan_records`.
-
-    Raises:
-        OSError: the place elsewhere cannot be reached.
-    """
+    """Read the last records that began before an order, of nights that are no later."""
 
     def is_earlier(other: NightOrder) -> bool:
         night, began, evaluation_id = other
@@ -214,11 +160,7 @@ def scan_earlier(
 
 
 def order_records(records: Records, name: str | None = None) -> list[NightOrder]:
-    """Return the positions of the records of an evaluation, or of all, the last night first.
-
-    Raises:
-        OSError: the place elsewhere cannot be reached.
-    """
+    """Return the positions of the records of an evaluation, or of all, the last night first."""
     return sorted(_scanned(records, records.ids(name), lambda entry: entry.order).found, reverse=True)
 
 
@@ -239,7 +181,7 @@ def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry],
 
 
 def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
-    """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
+    """Return why an evaluation cannot be read: no record has its name, or all are damaged."""
     if ids:
         return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
     known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})

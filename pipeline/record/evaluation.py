@@ -36,10 +36,10 @@ class ListedDocument:
     """One of the first documents of a ranking.
 
     Attributes:
-        rank: its place, from 1.
-        doc_id: the document; None if it is not judged and the ranking could not be read again.
-        grade: as it was judged; None without judgment.
-        title: what it is called; empty if that is not known.
+        rank: Rank from 1.
+        doc_id: Document id. None if it is not judged and the ranking could not be read again.
+        grade: Grade. None without judgment.
+        title: Title. Empty if unknown.
     """
 
     rank: int
@@ -50,15 +50,15 @@ class ListedDocument:
 
 @dataclass(frozen=True)
 class QueryDetail:
-    """What a person sees of a query: an entry of `queries.json`.
+    """Details of a query: an entry of `queries.json`.
 
     Attributes:
-        dataset: the dataset's name.
-        query_id: the query.
-        text: what it says; empty if the queries table does not say, or there is none.
-        slices: those that it is in, `column=value` each.
-        lists: by model, `bm25 in ID` for a model of another record, the first documents of its ranking; those that
-            nothing is known of are left out.
+        dataset: Dataset name.
+        query_id: Query id.
+        text: Text of the query. Empty if unknown.
+        slices: Its slices, `column=value` each.
+        lists: First documents of its ranking by model, `bm25 in ID` for a model of another record. Unknown rankings are
+            left out.
     """
 
     dataset: str
@@ -69,7 +69,7 @@ class QueryDetail:
 
 
 class Tables(dict[str, tuple[Any, ...]]):
-    """Rows of result tables by name. Tables of a record are read when they are first asked for."""
+    """Rows of result tables by name. Tables of a record are read on first use."""
 
     def __init__(
         self, rows: Mapping[str, tuple[Any, ...]], read: Callable[[str], tuple[Any, ...]] | None = None
@@ -89,10 +89,7 @@ class Tables(dict[str, tuple[Any, ...]]):
 
 
 class Table(Generic[T]):
-    """Declaration of a result table: its file in a record, and the type of its rows.
-
-    The attribute of an evaluation has the rows, without any if there is no such table.
-    """
+    """Declaration of a result table: its file in a record, and the type of its rows."""
 
     def __init__(self, file: str, row: type[T], *, has_header_alone: bool = False) -> None:
         self.file = file
@@ -115,13 +112,7 @@ State: TypeAlias = Literal["passed", "failed", "inconclusive", "incomplete"]
 
 
 def find_state(verdicts: Sequence[Verdict], failures: Sequence[Failure], warnings: Iterable[DataWarning]) -> State:
-    """Return the state of an evaluation, in the order of exit codes.
-
-    Args:
-        verdicts: the gates' verdicts.
-        failures: the model outputs that are missing or were refused.
-        warnings: warnings of the data; a warning with a measure says that the measure failed.
-    """
+    """Return the state of an evaluation, in the order of exit codes."""
     outcome = overall_outcome(verdicts)
     if outcome == "fail":
         return "failed"
@@ -132,16 +123,16 @@ def find_state(verdicts: Sequence[Verdict], failures: Sequence[Failure], warning
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Everything that one evaluation measured. In memory and in a record it is the same class.
+    """Everything that one evaluation measured, in memory or in a record.
 
     Attributes:
-        manifest: Contents of `manifest.json`: what was asked for, what was read, and what every measure means.
+        manifest: Contents of `manifest.json`: settings, inputs, and definitions of the measures.
         tables: Rows of all result tables.
         path: Folder of the record, or where it would be.
         results: Scores by dataset and model, in the config's order. Empty if only the record was opened.
         is_recorded: False if nothing was written.
         is_trusted: True if the user made the record on this machine. Nothing else chooses a server, a folder or code.
-        warnings: Lines about what is worth knowing and stopped nothing.
+        warnings: Lines about problems that stopped nothing.
         store: MLflow store that has the evaluation, too. None if it is not tracked.
         untracked: Reason why it is not tracked, although it should be.
         unsaved: Reason why the record is in the runs folder alone.
@@ -178,7 +169,6 @@ class Evaluation:
         return f"<Evaluation {self.evaluation_id} in {self.record or 'memory'}>"
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another evaluation has the same manifest and tables in the same place."""
         return isinstance(other, Evaluation) and all(
             getattr(self, name) == getattr(other, name) for name in ("path", "manifest", *TABLES)
         )
@@ -250,7 +240,7 @@ class Evaluation:
 
     @cached_property
     def leading(self) -> Mapping[str, str]:
-        """By dataset, the lead measure used in every table and page.
+        """Lead measure of each dataset, used in every table and page.
 
         The mean of all datasets, `*`, leads with the first of their measures that it has.
         """
@@ -265,9 +255,9 @@ class Evaluation:
 
     @cached_property
     def leading_difference(self) -> Mapping[str, str]:
-        """By dataset, the measure whose differences lead: the lead measure.
+        """Lead measure of each dataset's comparisons.
 
-        Where models are compared by others alone, it is the first of those.
+        If models are compared only by other measures, it is the first of those.
         """
         compared: dict[str, dict[str, None]] = {}
         for line in self.comparison_lines:
@@ -276,32 +266,32 @@ class Evaluation:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """A row per dataset, model, slice and measure, with the columns of `Estimate`; NaN if there is no figure."""
+        """A row per dataset, model, slice and measure, with the columns of `Estimate`. Missing figures are NaN."""
         return frame(Estimate, self.estimates)
 
     @property
     def comparisons(self) -> pd.DataFrame:
-        """A row per pair, measure and slice, with the columns of `Comparison`; NaN if there is no figure."""
+        """A row per pair, measure and slice, with the columns of `Comparison`. Missing figures are NaN."""
         return frame(Comparison, self.comparison_lines)
 
     @property
     def changed_slices(self) -> pd.DataFrame:
-        """A row per slice in which a difference is not that of the rest, with the columns of `SliceChange`."""
+        """A row per slice in which a difference is unlike the rest, with the columns of `SliceChange`."""
         return frame(SliceChange, self.slice_changes)
 
     @property
     def changes_since(self) -> pd.DataFrame:
-        """A row per change since an earlier record, with the columns of `ChangeSince`; NaN if there is no figure."""
+        """A row per change since an earlier record, with the columns of `ChangeSince`. Missing figures are NaN."""
         return frame(ChangeSince, self.changes)
 
     @property
     def gates(self) -> pd.DataFrame:
-        """A row per verdict, with the columns of `Verdict`; NaN if there is no figure."""
+        """A row per verdict, with the columns of `Verdict`. Missing figures are NaN."""
         return frame(Verdict, self.verdicts)
 
     @property
     def scores(self) -> pd.DataFrame:
-        """A row per dataset, model and query, and a column per measure; NaN where undefined or not measured there."""
+        """A row per dataset, model and query, and a column per measure. NaN if undefined or not measured."""
         import pandas as pd
 
         tables = [

@@ -1,4 +1,4 @@
-"""The folder of a record: completed under a temporary name and renamed, read again, and checked."""
+"""Write and read the folder of a record, which is completed under a temporary name and renamed."""
 
 from __future__ import annotations
 
@@ -51,10 +51,9 @@ CHANGES_PAGE = "changes.html"
 
 
 def new_evaluation_id(name: str, now: datetime) -> str:
-    """`<UTC>-<name>-<8 hex digits>`, such as 20261120T020000Z-nightly-1f0c9a2b.
+    """Return `<UTC>-<name>-<8 hex digits>`, such as 20261120T020000Z-nightly-1f0c9a2b.
 
-    The first two digits are the fraction of the second, so that evaluations of one second stand in the order of their
-    ids, too; the others are random.
+    The first two digits are the fraction of the second, so that ids sort by time. The others are random.
     """
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{name}-{now.microsecond * 256 // 10**6:02x}{secrets.token_hex(3)}"
 
@@ -78,15 +77,12 @@ def write_record(
         query_changes: Queries that moved most.
         query_details: Texts, slices and rankings of these queries.
         page: Text of `report.html`. None if there is none.
-        compared: Function that returns the text of `changes.html`, made from the record's files as they will be read.
-        trusted: True if it is put on the list of the user's records.
-        contents: What the queries of each dataset asked, by query.
-
-    Returns:
-        The evaluation with the manifest that was written.
+        compared: Function that returns the text of `changes.html` from the record's files.
+        trusted: True adds it to the user's records.
+        contents: Questions of each dataset, by query.
 
     Raises:
-        OSError: it cannot be written; nothing is left behind.
+        OSError: It cannot be written. Nothing is left behind.
     """
     path, results = evaluation.path, evaluation.results
     with partial_beside(path) as partial:
@@ -142,7 +138,6 @@ def _described(path: Path) -> File:
 
 
 def _sync(path: Path) -> None:
-    """Have the system write it out: a record that a power cut can empty is none."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -155,11 +150,11 @@ Read: TypeAlias = Callable[[str], bytes | None]
 
 
 def read_record(path: Path) -> Evaluation:
-    """The record in that folder, whose manifest has been checked; each table is checked when it is first asked for.
+    """Read the record in a folder. Each table is checked on first use.
 
     Raises:
-        OtherSchemaError: another version wrote it.
-        InputError: it is no record, or not what was written.
+        OtherSchemaError: Another version wrote it.
+        InputError: It is no record, or is damaged.
     """
     data = _read_manifest(path)
     trusted = is_trusted(path.resolve().name, hashlib.sha256(data).hexdigest())
@@ -167,14 +162,7 @@ def read_record(path: Path) -> Evaluation:
 
 
 def record_of(path: Path, manifest: Manifest, read: Read | None = None, *, trusted: bool = False) -> Evaluation:
-    """The record of a manifest; each table is checked when it is first asked for.
-
-    Args:
-        path: the record's folder, or where it would be.
-        manifest: what its manifest holds.
-        read: gives what its files hold; by default those in the folder.
-        trusted: whether the user made it on this machine.
-    """
+    """Return the record of a manifest. Each table is checked on first use."""
     read = read or partial(read_file, path, manifest)
     tables = Tables({}, lambda name: _read_rows(path, manifest, name, read))
     return Evaluation(manifest, tables, path, is_trusted=trusted)
@@ -191,11 +179,7 @@ def _read_manifest(path: Path) -> bytes:
 
 
 def read_query_changes(record: Evaluation) -> tuple[QueryChange, ...]:
-    """The queries that moved most in a record; none if it has none.
-
-    Raises:
-        InputError: they are not what was written.
-    """
+    """Return the queries that moved most in a record."""
     data = read_file(record.path, record.manifest, "movers.csv")
     lines = () if data is None else query_changes_in(data, record.path / "movers.csv")
     refuse_unknown(record.manifest, record.path / "movers.csv", ((line.dataset, line.model) for line in lines))
@@ -204,11 +188,7 @@ def read_query_changes(record: Evaluation) -> tuple[QueryChange, ...]:
 
 
 def read_query_details(record: Evaluation) -> tuple[QueryDetail, ...]:
-    """What a record keeps of the queries that moved most; none if it has none.
-
-    Raises:
-        InputError: it is not what was written.
-    """
+    """Return a record's details of the queries that moved most."""
     name = "queries.json"
     data = read_file(record.path, record.manifest, name)
     details = () if data is None else query_details_in(data, record.path / name)
@@ -219,7 +199,6 @@ def read_query_details(record: Evaluation) -> tuple[QueryDetail, ...]:
 
 
 def _read_rows(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, ...]:
-    """Return the rows of a table, each of outputs and measures of the record. None is missing in the summary."""
     if name == "verdicts":
         return _verdicts(path, manifest, read)
     file, kind = path / TABLES[name].file, TABLES[name].row
@@ -275,11 +254,7 @@ _KEYS = ("dataset", "model", "replicate", "baseline", "slice", "measure", "query
 
 
 def read_figures(path: Path) -> ComparedFigures:
-    """The figures in one of these files.
-
-    Raises:
-        InputError: it is not what was written.
-    """
+    """Return the figures in a file of a record."""
     return _of_lines(path) if path.name in _LINES else _of_scores(path)
 
 
@@ -321,10 +296,10 @@ def _of_scores(path: Path) -> ComparedFigures:
 
 
 def config_of(record: Evaluation) -> Path:
-    """The config that was evaluated, next to which the file lies.
+    """Return the path of the config that was evaluated.
 
-    A record has the path as it was from the working directory of then, which usually held the runs folder: it is looked
-    for there first, for the working directory of now may hold another config of that name.
+    The recorded path is relative to the working directory of then, which usually held the runs folder. It is looked up
+    there first, because the current working directory may hold another config of that name.
     """
     written = Path(record.manifest.config)
     there = record.path.absolute().parent.parent.parent / written

@@ -1,8 +1,7 @@
-"""The manifest of a record, `manifest.json`, as a typed model: written from it, and checked once when it is read.
+"""The manifest of a record, `manifest.json`, as a typed model that is checked once when it is read.
 
-A record may have been written by somebody else. A manifest that was read has the types, names and connections that
-readers rely on: a model that an output names is a model of the record, a file name is not a path, an id is an id.
-Unknown keys are ignored.
+Readers can rely on types, names and connections, even if somebody else wrote the record: an output's model is a model
+of the record, a file name is not a path, an id is an id. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ T = TypeVar("T")
 
 
 class OtherSchemaError(InputError):
-    """The record is whole, but another version of rankledger wrote it."""
+    """Record of another version of rankledger."""
 
 
 def is_evaluation_id(text: str) -> bool:
-    """Whether a text is the id of an evaluation, `<UTC>-<name>-<8 hex>`: never empty, `..`, or a path."""
+    """Return whether a text has the form `<UTC>-<name>-<8 hex>`, which is never empty, `..`, or a path."""
     return evaluation_name(text) is not None
 
 
 def evaluation_name(text: str) -> str | None:
-    """The name in the id of an evaluation; None if the text is no such id."""
+    """Return the name in the id of an evaluation. None if the text is no id."""
     match = _ID.fullmatch(text)
     if match is None:
         return None
@@ -86,7 +85,7 @@ def evaluation_name(text: str) -> str | None:
 
 
 def begun(evaluation_id: str) -> datetime:
-    """When an evaluation began, by its id, which has whole seconds."""
+    """Return the start of an evaluation by its id, in whole seconds."""
     return datetime.fromisoformat(evaluation_id.partition("-")[0])
 
 
@@ -94,9 +93,9 @@ NightOrder: TypeAlias = tuple[calendar_date, datetime, str]
 
 
 def order_night(date: str | None, began: datetime, evaluation_id: str) -> NightOrder:
-    """Return the sort key of a record: its night, or the day on which it began, then the time, then the id.
+    """Return the sort key of a record: its night or first day, then the time, then the id.
 
-    Records of earlier nights may be made later, and clocks are set back, so the time alone orders no nights.
+    The time alone does not order nights: earlier nights may be recorded later, and clocks are set back.
     """
     return night_of(date, began), began, evaluation_id
 
@@ -134,13 +133,13 @@ Moment = Annotated[str, AfterValidator(_moment)]
 
 
 class _Typed(RootModel[T], Generic[T]):
-    """A dataclass as a file has it."""
+    """Dataclass as a file has it."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class RecordedBaseline(Part):
-    """What a gate held a model against; or why there is nothing."""
+    """Reference of a gate, or the reason why there is none."""
 
     reference: str
     record: EvaluationId | None
@@ -209,17 +208,15 @@ class Manifest(Part):
 
     @property
     def night(self) -> str:
-        """The date that was given, or else the day on which it began, in UTC."""
         return self.date or str(datetime.fromisoformat(self.created).astimezone(UTC).date())
 
     @property
     def order(self) -> NightOrder:
-        """Position among the records of all nights."""
         return order_night(self.date, datetime.fromisoformat(self.created), self.evaluation_id)
 
     @property
     def label(self) -> str:
-        """What messages call it: `the night 2026-11-23`, or `the record of 23 Nov 14:09` (UTC) without a date."""
+        """Name in messages: `the night 2026-11-23`, or `the record of 23 Nov 14:09` (UTC) without a date."""
         if self.date:
             return f"the night {self.date}"
         began = datetime.fromisoformat(self.created).astimezone(UTC)
@@ -227,17 +224,14 @@ class Manifest(Part):
 
     @property
     def where(self) -> str:
-        """The same with its preposition: `on the night 2026-11-23`, or `in the record of 23 Nov 14:09`."""
         return f"{'on' if self.date else 'in'} {self.label}"
 
     @property
     def owners(self) -> dict[str, str]:
-        """Who answers for each model that has an owner."""
         return {name: model.owner for name, model in self.models.items() if model.owner}
 
     @property
     def tasks(self) -> dict[tuple[str, str], tuple[Output, ...]]:
-        """The outputs that were evaluated, by dataset and model: one, or one for each replicate."""
         found: dict[tuple[str, str], tuple[Output, ...]] = {}
         for output in self.outputs:
             found[output.task] = (*found.get(output.task, ()), output)
@@ -245,7 +239,6 @@ class Manifest(Part):
 
     @property
     def not_evaluated(self) -> dict[tuple[str, str], str]:
-        """Why no output of a model was evaluated on a dataset, by dataset and model."""
         found: dict[tuple[str, str], str] = {}
         for failure in self.failures:
             found.setdefault((failure.dataset, failure.model), failure.reason)
@@ -262,7 +255,7 @@ class Manifest(Part):
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """The values of `--set` in the command; none of a call of Python."""
+        """Values of `--set` in the command. Empty for a Python call."""
         words = shlex.split(self.command) if self.command.startswith("rankledger ") else []
         return tuple(
             after if word == "--set" else word.removeprefix("--set=")
@@ -271,12 +264,11 @@ class Manifest(Part):
         )
 
     def definitions_for(self, dataset: str) -> dict[str, Definition]:
-        """What the measures mean on a dataset, by name."""
         own = self.datasets[dataset].definitions if dataset in self.datasets else {}
         return self.definitions | own
 
     def comparability(self, dataset: str, measure: str) -> Comparability:
-        """Return everything besides outputs that the scores of a measure rest on; of all datasets for `*`."""
+        """Return everything besides outputs that the scores of a measure depend on. `*` for all datasets."""
         if dataset == _ALL_DATASETS:
             return Comparability.combine({name: self.comparability(name, measure) for name in self.datasets})
         definition = self.definitions_for(dataset).get(measure)
@@ -285,7 +277,6 @@ class Manifest(Part):
         return Comparability.select(self.datasets[dataset].digests, definition.needs, definition.fingerprint)
 
     def fingerprint(self, dataset: str, measure: str) -> str | None:
-        """The fingerprint of a measure on a dataset; None if it is not defined."""
         definition = self.definitions_for(dataset).get(measure)
         return definition.fingerprint if definition else None
 
@@ -321,21 +312,11 @@ class Manifest(Part):
             yield "an output is named twice"
 
     def to_json(self) -> str:
-        """The text of `manifest.json`."""
         return json.dumps(self.model_dump(exclude_unset=True), indent=2, ensure_ascii=False) + "\n"
 
 
 def parse_manifest(data: bytes, path: Path) -> Manifest:
-    """A manifest, checked.
-
-    Args:
-        data: the file's.
-        path: the record's folder; if its name is an evaluation id, it is that of the record.
-
-    Raises:
-        OtherSchemaError: another version wrote it.
-        InputError: it is not what a manifest is: one line that names the first place.
-    """
+    """Parse and check a manifest."""
     try:
         manifest = Manifest.model_validate_json(data)
     except ValidationError as error:
@@ -357,16 +338,12 @@ def parse_manifest(data: bytes, path: Path) -> Manifest:
 
 
 def read_typed(kind: type[T], data: bytes) -> T:
-    """A dataclass from JSON, whose values have the types of its fields.
-
-    Raises:
-        ValidationError: something else is there.
-    """
+    """Return a dataclass from JSON, whose values have the types of its fields."""
     return _Typed[kind].model_validate_json(data).root  # type: ignore[valid-type]
 
 
 def finding(error: ValidationError) -> str:
-    """The first thing that is wrong, in one line: where it is, what is expected, and what was found."""
+    """Return the first error of a validation in one line: place, expected and actual value."""
     first = error.errors(include_url=False)[0]
     place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"]).lstrip(".")
     reason = first["msg"].removeprefix("Value error, ")

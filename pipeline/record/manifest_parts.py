@@ -1,7 +1,4 @@
-"""The parts of a manifest: what a record says of its datasets, models, outputs, metrics and files.
-
-They are typed, and checked once when they are read: somebody else may have written them. Unknown keys are ignored.
-"""
+"""Typed parts of a manifest, checked once when they are read. Unknown keys are ignored."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ class Part(BaseModel):
 
 
 class File(Part):
-    """A file of the record."""
+    """File of the record."""
 
     size: Count
     sha256: Sha256
@@ -68,14 +65,14 @@ OPTIONAL = ("documents", "interactions", "clusters")
 
 @dataclass(frozen=True)
 class InputChange:
-    """A difference between what two results rest on.
+    """Difference between the inputs of two results.
 
     Attributes:
-        kind: `judgments` and how they are read; `excluded documents`; `documents`, `interactions`, `clusters` or
-            `queries`, if the measure needs them; the `definition` of the measure, with the code of a custom metric; or
+        kind: `judgments` and how they are read, `excluded documents`, `documents`, `interactions`, `clusters` or
+            `queries` if the measure needs them, the `definition` of the measure with the code of a custom metric, or
             the version of `rankledger`.
         before: Digest, fingerprint or version of the earlier result. None if there was none.
-        after: The same of the later result.
+        after: Digest, fingerprint or version of the later result. None if there is none.
     """
 
     kind: str
@@ -85,29 +82,18 @@ class InputChange:
 
 @dataclass(frozen=True)
 class Comparability:
-    """Everything besides model outputs that the scores of a measure on a dataset rest on.
+    """Everything besides model outputs that the scores of a measure on a dataset depend on."""
 
-    Attributes:
-        parts: Digest or fingerprint by kind, as in `InputChange`. A part that the measure does not need is missing.
-    """
-
-    parts: Mapping[str, str]
+    parts: Mapping[str, str]  # digest or fingerprint by kind, as in `InputChange`, of those that the measure needs
 
     @classmethod
     def select(cls, digests: Mapping[str, str], needs: Collection[str], fingerprint: str) -> Comparability:
-        """Return what a measure rests on.
-
-        Args:
-            digests: Digests of the dataset, by kind.
-            needs: Kinds that only some measures need, and this one does.
-            fingerprint: Definition of the measure.
-        """
+        """Return the parts that a measure depends on."""
         parts = {kind: digest for kind, digest in digests.items() if kind not in OPTIONAL or kind in needs}
         return cls({**parts, "definition": fingerprint})
 
     @classmethod
     def combine(cls, by_dataset: Mapping[str, Comparability]) -> Comparability:
-        """Return the comparability of a mean over several datasets."""
         kinds = dict.fromkeys(kind for one in by_dataset.values() for kind in one.parts)
         return cls(
             {
@@ -119,14 +105,13 @@ class Comparability:
         )
 
     def differences(self, later: Comparability) -> tuple[InputChange, ...]:
-        """Return what differs in a later result. Two results can be compared if nothing does."""
         kinds = dict.fromkeys((*self.parts, *later.parts))
         changes = (InputChange(kind, self.parts.get(kind), later.parts.get(kind)) for kind in kinds)
         return tuple(change for change in changes if change.before != change.after)
 
 
 class RecordedFile(Part):
-    """A file that was read."""
+    """File that was read."""
 
     path: PathText
     size: Count
@@ -136,7 +121,6 @@ class RecordedFile(Part):
 
     @property
     def file(self) -> InputFile:
-        """The file that was read."""
         return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
 
     @model_validator(mode="after")
@@ -147,13 +131,13 @@ class RecordedFile(Part):
 
 
 class DatasetFile(RecordedFile):
-    """A file of a dataset."""
+    """File of a dataset."""
 
     role: str
 
 
 class Definition(Part):
-    """What a measure means."""
+    """Definition of a measure."""
 
     title: str
     formula: str
@@ -171,7 +155,7 @@ class Definition(Part):
 
 
 class RecordedParameter(Part):
-    """A parameter of a metric of the user's own."""
+    """Parameter of a custom metric."""
 
     kind: Literal["number", "text", "words", "list"]
     words: list[str]
@@ -186,7 +170,7 @@ class RecordedParameter(Part):
 
 
 class RecordedMetric(Part):
-    """All that readers need to know of a metric of the user's own: a record's code is never run to read it."""
+    """Description of a custom metric, whose recorded code is never run to read it."""
 
     code: Annotated[str, Field(min_length=1)]
     title: str
@@ -213,7 +197,7 @@ class RecordedMetric(Part):
 
 
 class Dataset(Part):
-    """A dataset that was evaluated."""
+    """Dataset that was evaluated."""
 
     kind: Literal["rankings", "ratings", "scores"]
     digests: dict[str, str]
@@ -234,21 +218,18 @@ class Dataset(Part):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What was measured, each measure once."""
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
 
     def files(self, *roles: str) -> tuple[InputFile, ...]:
-        """The files that were read in any of these roles."""
         return tuple(file.file for file in self.inputs if file.role in roles)
 
     @property
     def files_by_role(self) -> dict[str, tuple[InputFile, ...]]:
-        """The files that were read, by role."""
         return {role: self.files(role) for role in dict.fromkeys(file.role for file in self.inputs)}
 
 
 class RecordedPromotion(Part):
-    """Which alias of MLflow's registry was to move to the version that made a model's outputs."""
+    """Alias of MLflow's registry that was to move to the version that made a model's outputs."""
 
     model: Annotated[str, Field(pattern=r"^models:/[^/:@\x00-\x1f]+$")]
     alias: Annotated[str, Field(pattern=r"^[\w-]+$")]
@@ -256,12 +237,11 @@ class RecordedPromotion(Part):
 
     @property
     def registered(self) -> str:
-        """The name of the registered model."""
         return self.model.removeprefix("models:/")
 
 
 class Model(Part):
-    """A model that was to be evaluated."""
+    """Model that was to be evaluated."""
 
     params: dict[str, Any]
     tags: dict[str, str]
@@ -276,7 +256,7 @@ class Model(Part):
 
     @property
     def version(self) -> int | None:
-        """The version of a registered model that `model_uri` names by number; None if it names none."""
+        """Version of a registered model that `model_uri` names by number. None if it names none."""
         number = (self.model_uri or "").rpartition("/")[2]
         return int(number) if re.fullmatch("[0-9]{1,9}", number) else None
 
@@ -288,7 +268,7 @@ class Model(Part):
 
 
 class Output(Part):
-    """A model output that was evaluated."""
+    """Model output that was evaluated."""
 
     dataset: str
     model: str
@@ -302,22 +282,19 @@ class Output(Part):
 
     @property
     def task(self) -> tuple[str, str]:
-        """The dataset and the model."""
         return self.dataset, self.model
 
     @property
     def key(self) -> OutputKey:
-        """The output: its dataset, and the model or its replicate."""
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
     @property
     def input_files(self) -> tuple[InputFile, ...]:
-        """The files that were read."""
         return tuple(file.file for file in self.files)
 
 
 class RecordedConventions(Part):
-    """The conventions as they held."""
+    """Conventions that applied."""
 
     profile: str
     ties: Ties
@@ -330,7 +307,7 @@ class RecordedConventions(Part):
 
 
 class RecordedBootstrap(Part):
-    """How intervals were drawn."""
+    """Settings of the intervals."""
 
     resamples: Count
     confidence: Annotated[float, Field(gt=0, lt=1)]
@@ -338,7 +315,7 @@ class RecordedBootstrap(Part):
 
 
 class RecordedComparison(Part):
-    """Which models were compared, and how."""
+    """Models that were compared, and the settings."""
 
     baseline: str | list[str]
     measures: str | list[str] | None
@@ -351,7 +328,7 @@ class RecordedComparison(Part):
 
 
 class RecordedExternalMetrics(Part):
-    """External metrics; or why there are none."""
+    """External metrics, or the reason why there are none."""
 
     reason: str | None = None
     path: PathText | None = None
@@ -362,7 +339,6 @@ class RecordedExternalMetrics(Part):
 
     @property
     def file(self) -> InputFile | None:
-        """The file that was read; None if there was none."""
         if self.path is None or self.size is None or (self.sha256 is None) == (self.ranges_sha256 is None):
             return None
         return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
@@ -375,7 +351,7 @@ class RecordedExternalMetrics(Part):
 
 
 class Git(Part):
-    """The repository of the config."""
+    """Repository of the config."""
 
     commit: str
     branch: str | None = None
@@ -384,7 +360,7 @@ class Git(Part):
 
 
 class Environment(Part):
-    """Where it was evaluated."""
+    """Machine and packages of the evaluation."""
 
     python: str
     platform: str
@@ -395,7 +371,7 @@ class Environment(Part):
 
 
 class TrackingWish(Part):
-    """Whether it was to be logged to MLflow."""
+    """Tracking setting of the evaluation."""
 
     wanted: bool
     from_environment: bool = False

@@ -14,7 +14,7 @@ from rankledger.pipeline.record.manifest_parts import RecordedMetric, RecordedPa
 
 
 def record_metric(metric: Metric) -> RecordedMetric:
-    """What a record has of a metric of the user's own."""
+    """Return the record of a custom metric."""
     least, greatest = (None if math.isinf(end) else float(end) for end in metric.range)
     return RecordedMetric(
         **{name: getattr(metric, name) for name in RECORDED_FIELDS},
@@ -40,7 +40,7 @@ def _record_parameter(own: Parameter) -> RecordedParameter:
 
 
 def recorded_metric(name: str, recorded: RecordedMetric) -> Metric:
-    """The metric of that name in a record: it is all that it was, but it computes nothing."""
+    """Return the metric of that name in a record. It computes nothing."""
     least, greatest = recorded.range
     return Metric(
         name,
@@ -54,7 +54,7 @@ def recorded_metric(name: str, recorded: RecordedMetric) -> Metric:
 
 
 class _RecordedFunction:
-    """What stands for the function of a metric in a record: its signature and documentation."""
+    """Placeholder for the function of a recorded metric, with its signature and documentation."""
 
     def __init__(self, name: str, recorded: RecordedMetric) -> None:
         self._key = (name, recorded)
@@ -68,7 +68,6 @@ class _RecordedFunction:
         self.__annotations__ = {each.name: each.annotation for each in (block, *own)} | {"return": Floats}
 
     def __call__(self, block: object, **parameters: object) -> NoReturn:
-        """Refuse: a record never chooses what code runs."""
         raise MetricError(
             "its code is not run, for it is named by a record that you did not make here; evaluate its config.yaml"
         )

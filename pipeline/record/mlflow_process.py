@@ -1,4 +1,4 @@
-"""MLflow as the rest of the pipeline sees it: asked through a process of its own, with a deadline for every answer."""
+"""Access to MLflow through a separate process, with a deadline for every answer."""
 
 from __future__ import annotations
 
@@ -32,16 +32,10 @@ _DEFAULTS = {  # where the user has not set them
 
 
 class TrackingStore:
-    """A tracking store, while it is open."""
+    """Tracking store while it is open."""
 
     def __init__(self, uri: str, artifacts: Path, *, timeout: timedelta) -> None:
-        """Know a store; nothing is asked of it yet.
-
-        Args:
-            uri: a server's address, or a database such as `sqlite:////abs/mlflow.db`.
-            artifacts: the folder for runs' files where the store is a database; a server has its own place for them.
-            timeout: how long each thing that is asked may take.
-        """
+        """Prepare a store without contacting it."""
         self._uri = uri
         self._artifacts = artifacts
         self._timeout = timeout.total_seconds()
@@ -49,16 +43,13 @@ class TrackingStore:
 
     @property
     def public_uri(self) -> str:
-        """Where it is, without credentials."""
         return public_uri(self._uri)
 
     @property
     def timeout(self) -> float:
-        """Seconds that each thing that is asked may take."""
         return self._timeout
 
     def __enter__(self) -> TrackingStore:
-        """Start the process."""
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"],
@@ -76,21 +67,12 @@ class TrackingStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process, whatever it is at."""
         self._process.kill()
         self._process.wait()
         self._said.close()
 
     def ask(self, call: str, **arguments: Any) -> Any:
-        """What the store answers.
-
-        Args:
-            call: what is asked: a name of `process`.
-            arguments: those of the call, as JSON has them.
-
-        Raises:
-            TrackingError: it cannot be reached, refuses something or does not answer in time.
-        """
+        """Return the store's answer to a call of `process`, whose arguments are JSON values."""
         deadline = time.monotonic() + self._timeout
         self._write({"call": call, "arguments": arguments})
         try:
@@ -110,8 +92,6 @@ class TrackingStore:
         return answer["result"]
 
     def _write(self, message: Any) -> None:
-        """Send a line; not from this thread, for a process that hangs reads none."""
-
         def write() -> None:
             assert self._process.stdin is not None, "it has pipes"
             try:

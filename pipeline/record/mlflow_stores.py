@@ -1,8 +1,4 @@
-"""Delivering finished records to their remote copy and to MLflow, at once or with `sync`; and which store that is.
-
-The record lies whole in the runs folder before any of this begins. A receipt that is put in it says that MLflow has it.
-Of two processes of a machine that would log the same record, the second finds the receipt of the first.
-"""
+"""Find and open the MLflow store of a config or record. An untrusted record never chooses one."""
 
 from __future__ import annotations
 
@@ -32,13 +28,7 @@ _NAME_A_STORE = f"name the store with --tracking-uri, or set {_VARIABLE}"
 
 
 def open_store(tracking: Tracking, workspace: Workspace) -> TrackingStore:
-    """The tracking store of a config, to be entered.
-
-    Args:
-        tracking: what the config says of it; the path of a local store starts at the runs folder. If it names no store,
-            it is that of MLFLOW_TRACKING_URI, or else the default one.
-        workspace: has the runs folder.
-    """
+    """Return the tracking store of a config, to be entered."""
     from rankledger.pipeline.record.mlflow_process import TrackingStore
 
     artifacts = workspace.runs_dir / "mlflow-artifacts"
@@ -46,17 +36,13 @@ def open_store(tracking: Tracking, workspace: Workspace) -> TrackingStore:
 
 
 def open_for_logging(tracking: Tracking | None, workspace: Workspace) -> AbstractContextManager[TrackingStore | None]:
-    """The same if the evaluation is to be logged; None if not."""
+    """Return the tracking store, or a null context if the evaluation is not to be logged."""
     return nullcontext() if tracking is None else open_store(tracking, workspace)
 
 
 @contextmanager
 def open_for_reading(tracking: Tracking, workspace: Workspace) -> Iterator[TrackingStore]:
-    """A tracking store that is open, and from which is only read.
-
-    Raises:
-        InputError: there is no such store, it cannot be reached, or what is asked for is not there.
-    """
+    """Open a tracking store to read from it. Raise InputError if anything is missing or unreachable."""
     try:
         with open_existing_store(tracking, workspace) as store:
             yield store
@@ -65,11 +51,7 @@ def open_for_reading(tracking: Tracking, workspace: Workspace) -> Iterator[Track
 
 
 def open_existing_store(tracking: Tracking, workspace: Workspace) -> TrackingStore:
-    """The tracking store of a config, to be entered, if it exists: MLflow would make a local one that does not.
-
-    Raises:
-        InputError: it is not there.
-    """
+    """Return the tracking store of a config, because MLflow would create a missing local one."""
     uri = _uri(tracking.uri, workspace)
     if uri.startswith(_DATABASE) and not Path(uri.removeprefix(_DATABASE)).is_file():
         raise InputError(f"{uri.removeprefix(_DATABASE)}: no MLflow store found")
@@ -77,10 +59,9 @@ def open_existing_store(tracking: Tracking, workspace: Workspace) -> TrackingSto
 
 
 class Stores(ExitStack):
-    """The tracking stores of many records: each is opened once, and given up once it cannot be reached."""
+    """Tracking stores of many records. Each is opened once, and given up once it is unreachable."""
 
     def __init__(self, opener: Callable[[Tracking, Workspace], TrackingStore], workspace: Workspace) -> None:
-        """Know how a store is opened, and where the path of a local one starts."""
         super().__init__()
         self._opener = opener
         self._workspace = workspace
@@ -89,12 +70,7 @@ class Stores(ExitStack):
 
     @contextmanager
     def at(self, tracking: Tracking) -> Iterator[TrackingStore]:
-        """The store of a config, for what the block has to do with it.
-
-        Raises:
-            InputError: the opener says that it is not there.
-            TrackingError: it could not be reached, now or before.
-        """
+        """Yield the store of a config."""
         if tracking.uri in self._away:
             raise TrackingError(self._away[tracking.uri])
         if tracking.uri not in self._stores:
@@ -108,19 +84,7 @@ class Stores(ExitStack):
 
 
 def tracking_of(path: Path, workspace: Workspace, *, advice: str = _NAME_A_STORE, by_default: bool = True) -> Tracking:
-    """Where the runs of a record belong: never at a store that the record of somebody else chooses.
-
-    Args:
-        path: the record's folder.
-        workspace: has the runs folder, and the store that the command names, which wins over the record's config.
-        advice: what to do otherwise.
-        by_default: whether the default store will do for the record of somebody else.
-
-    Raises:
-        InputError: the config is not the one that was evaluated; or the record is untrusted, and its config reads a
-            variable or names another store than the local one; or it was to be logged to the store of
-            MLFLOW_TRACKING_URI, which is not set.
-    """
+    """Return where the runs of a record belong, never a store that an untrusted record chooses."""
     uri = workspace.tracking_uri
     opened = open_record(path, overrides=["tracking.uri="] if uri else [], tracking=True)
     if uri:
@@ -132,18 +96,12 @@ def tracking_of(path: Path, workspace: Workspace, *, advice: str = _NAME_A_STORE
 
 
 def is_from_environment(tracking: Tracking) -> bool:
-    """Whether the store is that of MLFLOW_TRACKING_URI."""
+    """Return whether MLFLOW_TRACKING_URI names the store."""
     return tracking.uri is None and bool(os.environ.get(_VARIABLE))
 
 
 def lost_store(record: Evaluation, tracking: Tracking, advice: str = _NAME_A_STORE) -> str | None:
-    """Why the default store is not the one that a record was to be logged to; None if nothing is known to differ.
-
-    Args:
-        record: the record.
-        tracking: where it would go.
-        advice: what to do.
-    """
+    """Return why the default store is not the record's own. None if no difference is known."""
     is_default = tracking.uri is None and not is_from_environment(tracking)
     if not (is_default and record.manifest.tracking.from_environment):
         return None
@@ -151,16 +109,7 @@ def lost_store(record: Evaluation, tracking: Tracking, advice: str = _NAME_A_STO
 
 
 def with_trusted_store(opened: Opened, workspace: Workspace, *, tracking: bool) -> Opened:
-    """Replace the store of an untrusted record by the user's.
-
-    Args:
-        opened: a config or a record.
-        workspace: has the runs folder.
-        tracking: whether the evaluation is to be logged, where the config does not rule it out.
-
-    Raises:
-        InputError: the evaluation is to be logged, and the config names another store than the local one.
-    """
+    """Replace the store of an untrusted record by the user's."""
     if opened.is_trusted:
         return opened
     config = opened.loaded.config
@@ -185,16 +134,7 @@ def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: boo
 
 
 def fetch_record(run_id: str, tracking: Tracking, workspace: Workspace) -> Path:
-    """The folder of the record that a run of MLflow is of; copied from there if it is not among the records.
-
-    Args:
-        run_id: the run.
-        tracking: says where the store is.
-        workspace: where the record is looked for first, and copies from MLflow are.
-
-    Raises:
-        InputError: there is no such run, or MLflow cannot be reached.
-    """
+    """Return the folder of the record of an MLflow run, copied from there if it is not local."""
     with open_for_reading(tracking, workspace) as store:
         run = store.ask("evaluation_of_run", run_id=run_id)
         evaluation_id = run["evaluation_id"]
@@ -206,7 +146,6 @@ def fetch_record(run_id: str, tracking: Tracking, workspace: Workspace) -> Path:
 
 
 def _uri(uri: str | None, workspace: Workspace) -> str:
-    """The tracking store; the path of a local one that a config names starts at the runs folder."""
     if uri is None and (
         chosen := os.environ.get(_VARIABLE)
     ):  # in which MLflow has paths start at the working directory

@@ -1,7 +1,7 @@
-"""Claims on nightly evaluations and on promotions, so that of two processes at once one does the work.
+"""Leases on nightly evaluations and on promotions, so that only one process does the work.
 
-On this machine a file lock decides, which the system releases with the process. Between machines that share a remote
-store a conditional write of the claim's file decides. It only saves double work: a claim is void after an hour. The id
+On one machine a file lock decides, which the system releases with the process. Between machines that share a remote
+store a conditional write of the lease's file decides. A lease only saves double work and expires after an hour. The id
 of an evaluation is written before it begins, and the last id that has a record is the night's evaluation.
 """
 
@@ -25,7 +25,7 @@ _HOLD = timedelta(hours=1)  # after which another machine need not wait
 
 @dataclass(frozen=True)
 class ClaimFile:
-    """The ids of a night's evaluations, the latest last, and the process at work; `since` is empty if there is none."""
+    """Ids of a night's evaluations, the latest last, and the process at work. `since` is empty if there is none."""
 
     evaluations: tuple[str, ...] = ()
     host: str = ""
@@ -33,22 +33,14 @@ class ClaimFile:
     since: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if the time is none, or has no offset."""
         if self.since and datetime.fromisoformat(self.since).tzinfo is None:
             raise ValueError("a time has no offset")
 
 
 class Claim:
-    """A night or an alias that this process has claimed.
-
-    Attributes:
-        records: the place of the claim: this machine alone if the remote store is away.
-        away: why the remote store could not be asked; empty if it was, or if there is none.
-        evaluations: the ids of the night's evaluations, the latest last; some may have no record.
-    """
+    """Night or alias that this process has leased."""
 
     def __init__(self, records: Records, file: str, work: str) -> None:
-        """Read the claim's file, here and in the remote store, and refuse a claim of another machine."""
         self.records, self.away, self._file, self._work = records, "", file, work
         self._local = Records(records.folder)
         here = read_claim(self._local, file)
@@ -65,7 +57,6 @@ class Claim:
         self.evaluations = tuple(sorted({*claim.evaluations, *unknown})) if unknown else claim.evaluations
 
     def _is_free(self, remote: Remote, claim: ClaimFile, here: tuple[bytes, ClaimFile] | None) -> bool:
-        """Return whether the process at work need not be waited for."""
         if datetime.now(UTC) - datetime.fromisoformat(claim.since) > _HOLD:
             return True
         if any(remote.has(f"{evaluation_id}/{MANIFEST}") for evaluation_id in claim.evaluations[-1:]):
@@ -74,17 +65,11 @@ class Claim:
         return was_here and claim.host == socket.gethostname()  # its file lock is free
 
     def begin(self, evaluation_id: str = "") -> None:
-        """Write the claim, with the id of the evaluation that begins, if there is one.
-
-        Raises:
-            LockedError: a process of another machine was faster.
-            OSError: it cannot be written on this machine.
-        """
+        """Write the lease, with the id of the evaluation that begins, if there is one."""
         self.evaluations = (*self.evaluations, *filter(None, [evaluation_id]))
         self._write(datetime.now(UTC).isoformat(timespec="seconds"))
 
     def end(self) -> None:
-        """Write that nobody is at work; a claim of another machine stays."""
         with suppress(OSError, LockedError):
             self._write("")
 
@@ -103,26 +88,19 @@ class Claim:
 
 
 def claim_night(records: Records, name: str, date: str) -> AbstractContextManager[Claim]:
-    """Hold the night of a date on this machine; `begin` claims it from other machines.
+    """Lock the night of a date on this machine. `begin` leases it from other machines.
 
     Raises:
-        InputError: the claim's file is not what was written.
-        LockedError: another process holds it.
-        OSError: the folder of the records cannot be written.
+        InputError: The lease's file is damaged.
+        LockedError: Another process holds it.
+        OSError: The folder of the records cannot be written.
     """
     return _claim_file(records, f"{STATE}/nights/{name}-{date}.json", f"{name} of {date}", 0)
 
 
 @contextmanager
 def claim_alias(records: Records, registered: str, alias: str, *, seconds: float) -> Iterator[Claim]:
-    """Hold an alias of a registered model, with the errors of `claim_night`.
-
-    Args:
-        records: where records are kept.
-        registered: the name of the registered model.
-        alias: the alias.
-        seconds: how long to wait for another process of this machine.
-    """
+    """Lock an alias of a registered model, with the errors of `claim_night`."""
     readable = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{registered}-{alias}")[:80]
     file = f"{STATE}/promotions/{readable}-{hashlib.sha256(f'{registered}@{alias}'.encode()).hexdigest()[:8]}.json"
     with _claim_file(records, file, f"a promotion to models:/{registered}@{alias}", seconds) as claim:
@@ -155,12 +133,7 @@ def _claim_file(records: Records, file: str, work: str, seconds: float) -> Itera
 
 
 def read_claim(records: Records, file: str) -> tuple[bytes, ClaimFile] | None:
-    """Return the claim's file as bytes and as read; None if there is none.
-
-    Raises:
-        InputError: it is not what was written.
-        OSError: it cannot be read.
-    """
+    """Return the lease's file as bytes and parsed. None if there is none."""
     return read_json_file(records, file, ClaimFile, "claim on a night or an alias")
 
 

@@ -1,8 +1,4 @@
-"""Receipts of a record's delivery to MLflow and of its promotions, and the lock of who delivers the record.
-
-`ID/receipt.json` says which runs a tracking store has. `ID/promotion.json` says what became of each model that the
-evaluation was to promote; a model without a line in it is tried again.
-"""
+"""Receipts of a record's delivery to MLflow and of its promotions, and the lock of a delivery."""
 
 from __future__ import annotations
 
@@ -22,40 +18,25 @@ _LOCK = ".delivery.partial"
 
 @dataclass(frozen=True)
 class Receipt:
-    """That an evaluation was delivered.
-
-    Attributes:
-        evaluation_id: the evaluation.
-        manifest_sha256: hex digest of the manifest that was delivered.
-        server: the tracking store, without credentials.
-        experiment_id: the experiment of the evaluation's own run.
-        run_id: that run.
-        runs: the models' runs, `dataset`, `model`, `replicate` if it is of one, and `run_id` each.
-        delivered: when, in UTC.
-    """
+    """Proof of an evaluation's delivery."""
 
     evaluation_id: str
-    manifest_sha256: str
-    server: str
+    manifest_sha256: str  # hex digest of the manifest that was delivered
+    server: str  # tracking store without credentials
     experiment_id: str
     run_id: str
-    runs: tuple[Mapping[str, str], ...]
-    delivered: str
+    runs: tuple[Mapping[str, str], ...]  # each model's `dataset`, `model`, `run_id` and perhaps `replicate`
+    delivered: str  # in UTC
 
     def __post_init__(self) -> None:
-        """What a file holds is taken for what was written by whoever asks for the receipt.
-
-        Raises:
-            ValueError: a run lacks something.
-        """
         if not all(run.keys() >= {"dataset", "model", "run_id"} for run in self.runs):
             raise ValueError("a run lacks its dataset, model or run_id")
 
     @property
     def page(self) -> str:
-        """The page of the evaluation's own run, among those for model training; the store if it is no server.
+        """Page of the evaluation's own run among those for model training. The store if it is no server.
 
-        MLflow opens on its pages for generative AI, unless the address or an earlier visit says otherwise.
+        MLflow opens on its pages for generative AI by default.
         """
         if not self.server.startswith(("http://", "https://")):
             return self.server
@@ -68,41 +49,25 @@ Settled: TypeAlias = Literal["promoted", "kept", "removed", "superseded"]
 
 @dataclass(frozen=True)
 class SettledPromotion:
-    """What became of the promotion of a model.
+    """Outcome of the promotion of a model.
 
-    Attributes:
-        model: the model of the config.
-        registered: the name of the registered model.
-        version: the version that made the outputs.
-        alias: the alias.
-        outcome: `promoted`; `kept`, the alias stayed, for it was at this version, at a newer one, or where a later
-            night put it; `removed`, somebody had taken the alias from this version; `superseded`, a later night was
-            evaluated before this one could be promoted.
-        at: the version that had the alias then; None if none had, or nobody looked.
-        by: the night that had promoted a version there; None if none had.
-        moment: when, in UTC.
+    `outcome` is `kept` if the alias stayed at this version, a newer one, or where a later night put it, `removed` if
+    somebody had taken the alias from this version, and `superseded` if a later night was evaluated before.
     """
 
     model: str
-    registered: str
-    version: int
+    registered: str  # name of the registered model
+    version: int  # version that made the outputs
     alias: str
     outcome: Settled
-    at: int | None
-    by: str | None
-    moment: str
+    at: int | None  # version that had the alias then, None if none or unknown
+    by: str | None  # night that had promoted a version there
+    moment: str  # in UTC
 
 
 @dataclass(frozen=True)
 class PromotionReceipt:
-    """What became of the promotions of an evaluation.
-
-    Attributes:
-        evaluation_id: the evaluation.
-        manifest_sha256: hex digest of its manifest.
-        server: the tracking store, without credentials.
-        promotions: those that are settled.
-    """
+    """Outcomes of the promotions of an evaluation."""
 
     evaluation_id: str
     manifest_sha256: str
@@ -111,7 +76,6 @@ class PromotionReceipt:
 
     @property
     def by_model(self) -> dict[str, SettledPromotion]:
-        """What became of each model that is settled."""
         return {settled.model: settled for settled in self.promotions}
 
 
@@ -119,22 +83,12 @@ _Kind = TypeVar("_Kind", Receipt, PromotionReceipt)
 
 
 def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
-    """The receipt of an evaluation; None if it was not delivered yet.
-
-    Raises:
-        InputError: it is not what was written.
-        OSError: it cannot be read.
-    """
+    """Return the receipt of an evaluation. None if it was not delivered yet."""
     return _read(records, evaluation_id, RECEIPTS[0], Receipt)
 
 
 def read_promotions(records: Records, evaluation_id: str) -> PromotionReceipt | None:
-    """The receipt of an evaluation's promotions; None if none is settled yet.
-
-    Raises:
-        InputError: it is not what was written.
-        OSError: it cannot be read.
-    """
+    """Return the receipt of an evaluation's promotions. None if none is settled yet."""
     return _read(records, evaluation_id, RECEIPTS[1], PromotionReceipt)
 
 
@@ -150,30 +104,14 @@ def _read(records: Records, evaluation_id: str, file: str, kind: type[_Kind]) ->
 
 
 def write_receipt(records: Records, receipt: Receipt | PromotionReceipt) -> None:
-    """Keep a receipt.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a receipt of a delivery or of promotions."""
     file = RECEIPTS[isinstance(receipt, PromotionReceipt)]
     records.write(f"{receipt.evaluation_id}/{file}", json_file(receipt))
 
 
 @contextmanager
 def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Iterator[None]:
-    """While this process alone of this machine delivers an evaluation; another that does is waited for.
-
-    The lock is a file of a temporary name, which is gone afterwards; one that a killed process left holds nobody up.
-
-    Args:
-        records: where its record is.
-        evaluation_id: the evaluation.
-        seconds: how long to wait.
-
-    Raises:
-        LockedError: the other takes longer.
-        OSError: the lock cannot be made.
-    """
+    """Lock the delivery of an evaluation on this machine, waiting for another process."""
     from filelock import FileLock, Timeout
 
     path = records.folder / _lock_of(evaluation_id)
@@ -190,21 +128,13 @@ def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Itera
 
 
 def clear_left_behind(records: Records, runs_dir: Path) -> None:
-    """Delete the temporary files and folders whose process is gone: of records, claims, copies, and the output cache.
-
-    What cannot be deleted stays: it is in nobody's way.
-
-    Args:
-        records: where records are.
-        runs_dir: the runs folder.
-    """
+    """Delete temporary files and folders of ended processes, as far as possible."""
     cached = [folder for folder in (runs_dir / "cache").rglob("*") if folder.is_dir()]
     clear_abandoned(records.folder, *(records.folder / STATE).glob("*"), runs_dir / "mlflow-records", *cached)
     _clear_locks(records)
 
 
 def _clear_locks(records: Records) -> None:
-    """Delete the locks of deliveries whose process is gone; what cannot be deleted stays, and holds nobody up."""
     for path in records.folder.glob(_lock_of("*")):
         evaluation_id = path.name.removeprefix(".").removesuffix(_LOCK)
         with suppress(LockedError, OSError), one_at_a_time(records, evaluation_id, 0):

@@ -1,14 +1,13 @@
-"""Which records may be deleted: those that are old and that nothing refers to; and what killed processes left behind.
+"""Select the records that may be deleted, and clean up after killed processes.
 
-What stays, though it is old:
+These old records stay:
 
-- what is accepted, for models are compared with it;
-- what a record that stays for another reason held a model against, be the verdict waived or not. A record that stays
-  for this reason alone keeps none: `last_passed` makes a chain of all nights, which would never end;
-- what has not been delivered yet, to MLflow or to where records are kept;
-- what is kept at a place that was not named, where alone it is known whether it is whole there;
-- the last of each evaluation, which the next night looks back on;
-- what cannot be known: a record whose manifest cannot be read is not ours to delete.
+- accepted ones, because models are compared with them
+- references of gates in records that stay for another reason, or `last_passed` would chain all nights
+- those that are not delivered yet, to MLflow or the remote store
+- those at a place that was not named, which alone knows whether they are whole there
+- the last of each evaluation, which the next night looks back on
+- those whose manifest cannot be read, because nothing is known of them
 """
 
 from __future__ import annotations
@@ -32,12 +31,7 @@ ELSEWHERE = "stored remotely; name the store with --records"
 
 
 def stored_records(records: Records) -> Iterator[RecordEntry]:
-    """Every record whose manifest can be read, the last night first.
-
-    Raises:
-        OtherSchemaError: another version wrote one: what it was compared with is not known.
-        OSError: the place elsewhere cannot be reached.
-    """
+    """Yield every record whose manifest can be read, the last night first."""
     entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
     readable = filter(_can_be_read, each("Reading records", entries, len(entries), "records"))
     yield from sorted(readable, key=lambda entry: entry.manifest.order, reverse=True)
@@ -56,18 +50,7 @@ def _can_be_read(entry: RecordEntry) -> bool:
 def reasons_to_stay(
     stored: Iterable[RecordEntry], records: Records, *, before: datetime, accepted: Collection[str]
 ) -> dict[str, str]:
-    """Why records stay that began before a moment, by their ids; those that may go are left out.
-
-    Args:
-        stored: all records, the last night first.
-        records: where they are kept.
-        before: the moment.
-        accepted: the ids of records that are accepted.
-
-    Raises:
-        InputError: a receipt is not what was written.
-        OSError: the place elsewhere cannot be reached.
-    """
+    """Return why records that began before a moment stay, by id. Those that may be deleted are left out."""
     all_ = list(stored)
     old = [found for found in all_ if begun(found.evaluation_id) < before]
     last = _last_records(all_, records)
@@ -88,17 +71,7 @@ def reasons_to_stay(
 
 
 def clear_leftovers(records: Records, *, before: datetime) -> None:
-    """Delete records without a manifest from a remote store, which a writer or deleter left that was cut short.
-
-    A record that is not here is not being uploaded from here, and one that another machine uploads has new files.
-
-    Args:
-        records: where records are kept.
-        before: the moment before which all files of such a record were written.
-
-    Raises:
-        OSError: something cannot be deleted, or the store cannot be reached.
-    """
+    """Delete old records without a manifest from a remote store, left by an interrupted process."""
     if (remote := records.remote) is None:
         return
     for evaluation_id in remote.folders():
@@ -110,7 +83,6 @@ def clear_leftovers(records: Records, *, before: datetime) -> None:
 
 
 def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:
-    """The last record of each evaluation and, if it is damaged, the last whole one; what repeats is no new one."""
     last: set[str] = set()
     known: set[str] = set()
     for found in stored:

@@ -1,7 +1,4 @@
-"""`scores.parquet`: a row per dataset, model and query, and a column per measure; what was written is read again.
-
-Whatever reads scores raises an InputError if they are not what was written.
-"""
+"""Read and write `scores.parquet`. All readers raise InputError if the file is damaged."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ _IDS_OF = {SCORES: _IDS, REPLICATES: (*_IDS[:2], ("replicate", pa.string()), *_I
 
 
 def write_scores(path: Path, results: Sequence[Scores]) -> None:
-    """Write the scores of every model on every dataset; or of every replicate, as the file's name says."""
+    """Write the scores of every model on every dataset, or of every replicate, as the file's name says."""
     measures = [measure for result in results for measure in result.measures]
     columns = dict.fromkeys(column for measure in measures for column in _columns(measure))  # by name: see definitions
     schema = pa.schema([*_IDS_OF[path.name], *((column, pa.float64()) for column in columns)])
@@ -51,14 +48,14 @@ def write_scores(path: Path, results: Sequence[Scores]) -> None:
 
 
 def write_contents(path: Path, contents: Mapping[str, Mapping[str, str]]) -> None:
-    """Write what the queries of each dataset asked. Write nothing if no dataset tells."""
+    """Write the questions of each dataset. Write nothing if no dataset has any."""
     if rows := [(dataset, *row) for dataset, own in contents.items() for row in sorted(own.items())]:
         columns = dict(zip(("dataset", "query_id", "content"), map(list, zip(*rows, strict=True)), strict=True))
         parquet.write_table(pa.table(columns), path)
 
 
 def read_contents(record: Evaluation, dataset: str) -> dict[str, str]:
-    """Return what the queries of a dataset asked, by query. Empty if the record does not tell."""
+    """Return the questions of a dataset, by query. Empty if the record has none."""
     path = record.path / CONTENTS
     if CONTENTS not in record.manifest.files:
         return {}
@@ -69,7 +66,6 @@ def read_contents(record: Evaluation, dataset: str) -> dict[str, str]:
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of all tables in groups; one group is in memory at a time."""
     parts: list[pa.Table] = []
     room = _GROUP_ROWS
     for table in tables:
@@ -87,7 +83,7 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def read_score(
     record: Evaluation, dataset: str, model: str, query_id: str, measure: str, replicate: str = ""
 ) -> float | None:
-    """A query's score in a record, or a replicate's, NaN where it was undefined; None where it was not measured."""
+    """Return a query's score, or a replicate's: NaN if undefined, None if not measured."""
     found = read_column(record, dataset, model, measure, replicate)
     query_ids = [] if found is None else found[0].tolist()
     return float(found[1][query_ids.index(query_id)]) if found and query_id in query_ids else None
@@ -96,11 +92,11 @@ def read_score(
 def read_column(
     record: Evaluation, dataset: str, model: str, measure: str, replicate: str = ""
 ) -> tuple[npt.NDArray[np.object_], Floats, Bools] | None:
-    """The queries of a dataset in a record, and what a model, or one of its replicates, scored on each by a measure.
+    """Return the queries of a dataset and a model's or replicate's scores by a measure.
 
     Returns:
-        (Q,) ids, (Q,) scores, NaN where undefined, and (Q,) whether the query is without output; None where it was
-        not measured query by query.
+        (Q,) ids, (Q,) scores, NaN if undefined, and (Q,) True for queries without output. None if it was not measured
+        query by query.
     """
     names = _names_in(record, REPLICATES if replicate else SCORES)
     if measure not in names:
@@ -112,23 +108,17 @@ def read_column(
 
 
 def read_query_ids(record: Evaluation, dataset: str) -> tuple[str, ...]:
-    """The queries of a dataset in a record; none where no model was evaluated on it."""
+    """Return the queries of a dataset in a record, none if no model was evaluated on it."""
     models = [output.model for output in record.manifest.outputs if output.dataset == dataset]
     table = _rows(record, dataset, models[0], []) if models else None
     return () if table is None else tuple(_query_ids(table))
 
 
 def read_scores(record: Evaluation, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
-    """The scores of one model on one dataset in a record, as they went into its figures.
+    """Return the scores of one model on one dataset in a record.
 
-    Args:
-        record: the record.
-        dataset: the dataset's name.
-        model: the model's.
-        measures: those that are wanted. Whether the record means the same by a name, its `definitions` say.
-
-    Returns:
-        The measures that were measured there query by query; None where the model was not evaluated on the dataset.
+    Only `measures` that were measured query by query are included, by name: their `definitions` may differ. None if the
+    model was not evaluated on the dataset.
     """
     names = _names_in(record)
     wanted = [measure for measure in measures if str(measure) in names]
@@ -176,13 +166,12 @@ def _scores_of(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measu
 
 
 def scores_in(path: Path) -> pa.Table:
-    """All that a file of scores holds."""
+    """Return all rows of a file of scores."""
     _schema_of(path)
     return _read(path)
 
 
 def _rows(record: Evaluation, dataset: str, model: str, columns: Sequence[str], replicate: str = "") -> pa.Table | None:
-    """The rows of one model, or of one of its replicates, on a dataset, a row per query; None if there are none."""
     path = record.path / (REPLICATES if replicate else SCORES)
     # Chosen here and not by Arrow's filter, which waits for ever if the footer contradicts itself.
     table = _read_columns(path, (*(name for name, _ in _IDS_OF[path.name]), *columns))
@@ -201,7 +190,6 @@ def _rows(record: Evaluation, dataset: str, model: str, columns: Sequence[str], 
 
 
 def _names_in(record: Evaluation, file: str = SCORES) -> list[str]:
-    """The columns of a record's scores, whose bytes are those that were written."""
     path = record.path / file
     if file not in record.manifest.files:
         raise InputError(f"{path}: file not found; restore the record")
@@ -216,7 +204,7 @@ def _names_in(record: Evaluation, file: str = SCORES) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _refuse_changed(path: Path, n_bytes: int, changed: int, written: File) -> None:
-    """Refuse scores that are not what was written; a file that has not changed since is read once."""
+    """Reject changed scores. A file that is unchanged since is read once."""
     read_unchanged(path, written)
 
 
@@ -233,7 +221,6 @@ def _schema_of(path: Path) -> pa.Schema:
 
 
 def _read(path: Path, **asked: Any) -> pa.Table:
-    """Rows of the file; no id is null."""
     with _naming_file(path):
         table = parquet.read_table(path, **asked)
         table.validate(full=True)
@@ -244,7 +231,6 @@ def _read(path: Path, **asked: Any) -> pa.Table:
 
 
 def _read_columns(path: Path, columns: tuple[str, ...]) -> pa.Table:
-    """Some columns of the file; of a small one that has not changed since they are read once."""
     with _naming_file(path):
         found = path.stat()
     if found.st_size > _KEPT_BYTES:
@@ -274,7 +260,6 @@ def _columns(measure: Measure) -> list[str]:
 
 
 def _sums(measure: Measure) -> tuple[str, ...]:
-    """What the numerators of a figure are called; those of bins have numbers."""
     if measure.moments is None:
         return ("numerator",)
     places = range(1, int(measure.parameters.get("bins", 0)) + 1)
@@ -282,7 +267,6 @@ def _sums(measure: Measure) -> tuple[str, ...]:
 
 
 def _table(result: Scores, schema: pa.Schema) -> pa.Table:
-    """The rows of one model on one dataset; null if a measure was not asked for or failed, NaN where undefined."""
     n_queries = len(result.query_ids)
     arrays: dict[str, pa.Array] = {
         "dataset": repeated(result.dataset, n_queries),
@@ -302,40 +286,33 @@ def _table(result: Scores, schema: pa.Schema) -> pa.Table:
 
 
 def _numbers(table: pa.Table, name: str) -> Floats:
-    """(Q,)."""
     numbers: Floats = numpy_of(table[name].combine_chunks(), np.float64)
     return numbers
 
 
 def _stacked(rows: Sequence[Floats], n_queries: int) -> Floats:
-    """(M, Q)."""
     return np.array(rows, dtype=np.float64).reshape(len(rows), n_queries)
 
 
 def _all_weights(table: pa.Table, measures: Sequence[Measure]) -> Floats:
-    """(M, Q): a single number where no measure is pooled, as scores are large."""
     if any(measure.weighted for measure in measures):
         return _stacked([_weights(table, measure) for measure in measures], table.num_rows)
     return np.broadcast_to(1.0, (len(measures), table.num_rows))
 
 
 def _weights(table: pa.Table, measure: Measure) -> Floats:
-    """(Q,)."""
     return _numbers(table, f"{measure}.denominator") if measure.weighted else np.ones(table.num_rows)
 
 
 def _missing(table: pa.Table) -> Bools:
-    """(Q,)."""
     return np.array(table["missing"].to_pylist(), dtype=bool)
 
 
 def _query_ids(table: pa.Table) -> npt.NDArray[np.object_]:
-    """(Q,)."""
     return np.array(table["query_id"].to_pylist(), dtype=object)
 
 
 def _means(table: pa.Table, measure: Measure) -> Floats:
-    """(S, Q): the means whose products with the weights are the sums that were written, NaN if there is no pair."""
     weights = _weights(table, measure)
     sums = np.stack([_numbers(table, f"{measure}.{name}") for name in _sums(measure)])
     means = divide(sums, weights)

@@ -1,10 +1,8 @@
-"""Where records are kept: a local folder and, if configured, a copy at a URL.
+"""Local folder of records and, if configured, a copy at a URL.
 
-A file there is whole once it can be seen, as object stores have it. What must be decided between machines, who is the
-first, is a conditional write.
-
-Records never change once they are written, so what lies in the folder is as good as what lies elsewhere: it is fetched
-once. A record is there when its manifest is, which is written last and deleted first.
+A remote file is whole once it is visible, as in object stores. A conditional write decides which of several machines is
+first. Records never change, so that a remote one is fetched once. A record exists if its manifest does, which is
+written last and deleted first.
 """
 
 from __future__ import annotations
@@ -51,21 +49,13 @@ _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")  # servers' codes, which obst
 
 
 class Remote:
-    """A folder in an object store.
+    """Folder in an object store.
 
-    Every method raises OSError, which names the URL, if the store cannot be reached or refuses something.
+    Every method raises OSError, which names the URL, if the store is unreachable or rejects the request.
     """
 
     def __init__(self, url: str) -> None:
-        """Know where it is; nothing is asked of it yet.
-
-        Args:
-            url: the folder's; `region`, `endpoint_override` and, of Azure, `blob_storage_authority` in its query say
-                which server, as in Arrow's URLs.
-
-        Raises:
-            InputError: the URL holds credentials, no store is known by it, or obstore is not installed.
-        """
+        """Prepare the folder of a URL, whose query may have `region` and `endpoint_override`, as in Arrow's URLs."""
         if has_credentials(url):
             raise InputError(
                 "the URL of the records contains credentials; set them in the environment (AWS_ACCESS_KEY_ID, "
@@ -83,22 +73,18 @@ class Remote:
             raise InputError(f"{url}: {_first_line(error)}; fix the URL") from None
 
     def folders(self) -> list[str]:
-        """The names of the folders right below it; none if it does not exist yet, but its bucket does."""
         with self._naming_url():
             return [path.rpartition("/")[2] for path in self._store.list_with_delimiter()["common_prefixes"]]
 
     def files(self, folder: str) -> list[str]:
-        """The names of the files in a folder."""
         with self._naming_url():
             return [file["path"].rpartition("/")[2] for file in self._store.list_with_delimiter(folder)["objects"]]
 
     def written(self, folder: str) -> list[datetime]:
-        """When each file in a folder was written, by the server's clock."""
         with self._naming_url():
             return [file["last_modified"] for file in self._store.list_with_delimiter(folder)["objects"]]
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of that name."""
         with self._naming_url():
             try:
                 self._store.head(name)
@@ -107,7 +93,6 @@ class Remote:
             return True
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None if there is none."""
         with self._naming_url():
             try:
                 return bytes(self._store.get(name).bytes())
@@ -115,12 +100,11 @@ class Remote:
                 return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, in the place of one that is there."""
         with self._naming_url():
             self._store.put(name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one, which the server decides; gives whether it did."""
+        """Write a file unless it exists, which the server decides. Return whether it was written."""
         from obstore.exceptions import AlreadyExistsError
 
         with self._naming_url():
@@ -131,7 +115,6 @@ class Remote:
             return True
 
     def replace(self, name: str, data: bytes, seen: bytes) -> bool:
-        """Write a file in the place of one that holds `seen` still, which the server decides; gives whether it did."""
         from obstore.exceptions import PreconditionError
 
         with self._naming_url():
@@ -148,12 +131,10 @@ class Remote:
             return True
 
     def delete(self, name: str) -> None:
-        """Delete a file, if there is one."""
         with self._naming_url(), contextlib.suppress(FileNotFoundError):
             self._store.delete(name)
 
     def delete_folder(self, name: str) -> None:
-        """Delete a folder with all that is in it, if there is one."""
         with self._naming_url(), contextlib.suppress(FileNotFoundError):  # another process may be faster
             if paths := [file["path"] for file in self._store.list(name).collect()]:
                 self._store.delete(paths)
@@ -194,25 +175,13 @@ def _first_line(error: BaseException) -> str:
 
 
 class DamagedError(OSError):
-    """A record is there, but no longer what was written."""
+    """Error of a record that exists but is damaged."""
 
 
 def read_json_file(
     records: Records, name: str, kind: type[T], noun: str, remedy: str = "restore or delete it"
 ) -> tuple[bytes, T] | None:
-    """Return what a receipt or a file of the state holds, as bytes and as read; None if there is no such file.
-
-    Args:
-        records: where records are kept.
-        name: the file's name.
-        kind: the dataclass that was written.
-        noun: what the file is, as messages say it.
-        remedy: what to do if it is something else.
-
-    Raises:
-        InputError: it is something else.
-        OSError: it cannot be read.
-    """
+    """Return a file of the state as bytes and parsed. None if it does not exist."""
     data = records.read(name)
     try:
         return None if data is None else (data, read_typed(kind, data))
@@ -221,20 +190,12 @@ def read_json_file(
 
 
 def json_file(value: Any) -> bytes:
-    """Return a dataclass as receipts and files of the state have it."""
+    """Return a dataclass as JSON bytes."""
     return f"{json.dumps(asdict(value), indent=2, ensure_ascii=False)}\n".encode()
 
 
 def open_records(runs_dir: Path, place: str | None = None) -> Records:
-    """Where records are kept.
-
-    Args:
-        runs_dir: the runs folder; they are in its `records`, unless the place is another folder.
-        place: a folder, or a URL of one; None for none but `records` in the runs folder.
-
-    Raises:
-        InputError: the place is empty, the URL holds credentials, no store is known by it, or obstore is not installed.
-    """
+    """Return the location of records: a folder or a URL, by default `records` in the runs folder."""
     if place == "":  # as of a variable that is not set; it would be the working directory
         raise InputError("--records: found ''; write a folder or a URL, or remove it")
     if place is None or "://" not in place:
@@ -248,12 +209,8 @@ def open_records(runs_dir: Path, place: str | None = None) -> Records:
 class Records:
     """Records, their receipts, and the files of `.state`.
 
-    Every method raises OSError if a file cannot be read, written or deleted, if one of a record is gone, and if the
-    place elsewhere cannot be reached or refuses something.
-
-    Attributes:
-        folder: where they lie on this machine.
-        remote: where they are kept elsewhere; None for nowhere.
+    Every method raises OSError if a file cannot be read, written or deleted, if a file of a record is gone, or if the
+    remote store is unreachable or rejects the request.
     """
 
     folder: Path
@@ -261,36 +218,27 @@ class Records:
 
     @property
     def place(self) -> str:
-        """Where records are kept, as messages say it."""
         return self.remote.url if self.remote else str(self.folder)
 
     def describe_error(self, error: OSError) -> str:
-        """What went wrong with them, and where, as messages say it."""
         return f"{error.filename or self.place}: {error.strerror or error}"
 
     def ids(self, name: str | None = None) -> list[str]:
-        """The evaluations, those of that name, most recent first."""
         here = [path.parent.name for path in self.folder.glob(f"*/{MANIFEST}")]
         there = self.remote.folders() if self.remote else []
         found = ((text, evaluation_name(text)) for text in {*here, *there})
         return sorted((text for text, known in found if known and name in (None, known)), reverse=True)
 
     def has_here(self, evaluation_id: str) -> bool:
-        """Whether the record lies on this machine."""
         return (self.folder / evaluation_id / MANIFEST).is_file()
 
     def find(self, text: str) -> Path | None:
-        """The record that is meant by a path or an id, fetched if it lies elsewhere alone; None if there is none."""
         if text and (Path(text) / MANIFEST).is_file():
             return Path(text)
         return self.fetch(text)
 
     def fetch(self, evaluation_id: str) -> Path | None:
-        """The record of an id in the folder, copied there if it lies elsewhere alone; None if there is none.
-
-        Raises:
-            DamagedError: what lies elsewhere is not what was written.
-        """
+        """Return the local record of an id, copied if it is only remote. None if there is none."""
         path = self.folder / evaluation_id
         if not is_evaluation_id(evaluation_id):
             return None
@@ -306,15 +254,7 @@ class Records:
         return path
 
     def keep(self, path: Path) -> bool:
-        """Copy a record to where records are kept elsewhere, unless it is there; the manifest last.
-
-        Returns:
-            Whether it was copied.
-
-        Raises:
-            InputError: its folder does not have the name of an evaluation.
-            DamagedError: a file is not what was written; with its manifest there it would count as kept.
-        """
+        """Copy a record to the remote store, the manifest last. Return whether it was copied."""
         _refuse_other_than_id(path.name)
         if self.remote is None or self.remote.has(f"{path.name}/{MANIFEST}"):
             return False
@@ -331,13 +271,7 @@ class Records:
         return True
 
     def delete(self, evaluation_id: str) -> None:
-        """Delete a record wherever it is, whole; one that is gone already is no error.
-
-        Here first: a copy that was left here would be uploaded again.
-
-        Raises:
-            InputError: that is not the id of an evaluation.
-        """
+        """Delete a record wherever it is. A record that is gone is no error."""
         _refuse_other_than_id(evaluation_id)
         path = self.folder / evaluation_id
         with partial_beside(path) as gone, contextlib.suppress(FileNotFoundError):  # another process may be faster
@@ -348,7 +282,6 @@ class Records:
             self.remote.delete_folder(evaluation_id)
 
     def read(self, name: str) -> bytes | None:
-        """Return what a receipt or a file of the state holds. None if there is none."""
         if self.remote is not None:
             return self.remote.read(name)
         try:
@@ -357,7 +290,6 @@ class Records:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a receipt or a file of the state, whole, in the place of one that is there."""
         if self.remote is not None:
             self.remote.write(name, data)
             return
@@ -369,11 +301,6 @@ class Records:
             partial.replace(path)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file of the state unless there is one; of many at once, one alone does.
-
-        Returns:
-            Whether it was written.
-        """
         if self.remote is not None:
             return self.remote.create(name, data)
         path = self.folder / name
@@ -387,9 +314,9 @@ class Records:
         return True
 
     def replace(self, name: str, data: bytes, seen: bytes) -> bool:
-        """Write a file in the place of one that holds `seen` still; gives whether it was written.
+        """Replace a file that still holds `seen`. Return whether it was written.
 
-        Elsewhere the server decides who of many does. On this machine nobody does: the caller holds a lock.
+        The remote server decides between writers. On this machine the caller must hold a lock.
         """
         if self.remote is not None:
             return self.remote.replace(name, data, seen)
@@ -399,7 +326,6 @@ class Records:
         return True
 
     def _download(self, remote: Remote, evaluation_id: str, folder: Path) -> bool:
-        """Copy the files of a record that lies elsewhere; each is checked by the manifest's hash."""
         manifest = remote.read(f"{evaluation_id}/{MANIFEST}")
         if manifest is None:
             return False
@@ -418,7 +344,6 @@ class Records:
 
 
 def _hashes_in(manifest: bytes, path: Path) -> Mapping[str, str] | None:
-    """The hash of each file of a record by its name, as the manifest has them; None if it is damaged."""
     try:
         return {name: file.sha256 for name, file in parse_manifest(manifest, path).files.items()}
     except InputError:
@@ -426,7 +351,6 @@ def _hashes_in(manifest: bytes, path: Path) -> Mapping[str, str] | None:
 
 
 def _refuse_other_than_id(text: str) -> None:
-    """What paths are built from is the id of an evaluation: never empty, `..`, or a path."""
     if not is_evaluation_id(text):
         raise InputError(f"{text!r} is not an evaluation id, <UTC>-<name>-<8 hex>; name the record by its id")
 
@@ -436,7 +360,6 @@ def _damaged(evaluation_id: str, name: str, place: str | Path) -> DamagedError:
 
 
 def _put_in_place(partial: Path, path: Path) -> None:
-    """Give a fetched record its name, unless another process was faster; what is in its way is no record."""
     try:
         partial.rename(path)
     except OSError as error:
@@ -446,23 +369,19 @@ def _put_in_place(partial: Path, path: Path) -> None:
 
 
 def digest_of(record: Path) -> str:
-    """The hex digest of the manifest of the record in that folder."""
+    """Return the hex digest of the manifest of the record in a folder."""
     return hashlib.sha256((record / "manifest.json").read_bytes()).hexdigest()
 
 
 def remember_own(evaluation_id: str, manifest_sha256: str) -> None:
-    """Put a record on the list.
-
-    Raises:
-        OSError: the list cannot be written; the record is not trusted then.
-    """
+    """Add a record to the user's own. Raise OSError if the list cannot be written."""
     file = _entry(evaluation_id)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     file.write_text(f"{manifest_sha256}\n", encoding="ascii")
 
 
 def is_trusted(evaluation_id: str, manifest_sha256: str) -> bool:
-    """Return whether the record with this manifest is on the list."""
+    """Return whether the record with this manifest is on the list of the user's own."""
     try:
         return _entry(evaluation_id).read_bytes().strip() == manifest_sha256.encode()
     except OSError:
@@ -470,16 +389,11 @@ def is_trusted(evaluation_id: str, manifest_sha256: str) -> bool:
 
 
 def forget_own(evaluation_id: str) -> None:
-    """Take a record off the list, if it is on it.
-
-    Raises:
-        OSError: the list cannot be written.
-    """
+    """Remove a record from the user's own. Raise OSError if the list cannot be written."""
     _entry(evaluation_id).unlink(missing_ok=True)
 
 
 def _entry(evaluation_id: str) -> Path:
-    """The file of a record in `rankledger/records` of the user's state folder, which is where the XDG standard says."""
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
     if not state.is_absolute():
         try:

@@ -1,6 +1,6 @@
-"""The text files of a record, written and read: the CSV tables and `gates.json`.
+"""Write and read the text files of a record: the CSV tables and `gates.json`.
 
-A text that a spreadsheet would compute stands after an apostrophe, which is taken away when it is read.
+A text that a spreadsheet would compute is written after an apostrophe, which is removed on reading.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOST = 2**63  # what a column of counts holds is less
 
 
 class _Rows:
-    """A file to which a CSV writer writes: rows end with a line feed, and a cell with any other line break is quoted.
+    """File for a CSV writer whose rows end with a line feed. A cell with any other line break is quoted.
 
     A writer quotes what its own `lineterminator` holds, so that is both, and the file gets one.
     """
@@ -49,16 +49,14 @@ class _Rows:
     END = "\r\n"
 
     def __init__(self, file: TextIO) -> None:
-        """Rows go to this file."""
         self._file = file
 
     def write(self, row: str) -> int:
-        """Write a row, which a writer gives whole."""
         return self._file.write(row.removesuffix(self.END) + "\n")
 
 
 def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
-    """Write a header and the lines; shortest digits that give the same double again."""
+    """Write a header and the rows, with the shortest digits that give the same double again."""
     names, types = [field.name for field in fields(kind)], get_type_hints(kind)
     texts = [place for place, name in enumerate(names) if is_text(types[name])]
     known = {text for place in texts for text in set(map(attrgetter(names[place]), lines))}
@@ -71,17 +69,7 @@ def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
 
 
 def lines_in(data: bytes, kind: type[Line], path: Path, *, measure: str | None = None) -> tuple[Line, ...]:
-    """The lines as they were written.
-
-    Args:
-        data: what the file holds.
-        kind: what its lines are.
-        path: the file, for messages.
-        measure: as it is written there; lines of others are passed over and not parsed. None for all.
-
-    Raises:
-        InputError: it is no such table: the row, and what is wrong with it.
-    """
+    """Return the rows of a table, by a measure or all."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -96,10 +84,6 @@ def lines_in(data: bytes, kind: type[Line], path: Path, *, measure: str | None =
 
 
 def _parsed(lines: Iterable[str], kind: type[Line], path: Path) -> Iterator[Line]:
-    """The lines after the header; empty rows are passed over.
-
-    What is made for every cell of a record takes seconds, so little is made here.
-    """
     rows, types = csv.reader(lines), get_type_hints(kind)
     names = [field.name for field in fields(kind)]
     parsers = [_parser(types[name]) for name in names]
@@ -126,12 +110,12 @@ def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
 
 
 def is_text(type_: Any) -> bool:
-    """Whether a column of that type holds texts, be they any or some words."""
+    """Return whether a column type is `str` or a `Literal`."""
     return type_ is str or get_origin(type_) is Literal
 
 
 class _Texts(dict[str, str]):
-    """The texts of cells: the same few names stand in every line."""
+    """Texts of cells, interned because the same few names occur in every row."""
 
     def __missing__(self, cell: str) -> str:
         text = self[cell] = intern(from_cell(cell))
@@ -157,12 +141,10 @@ def _word(words: Collection[str], text: str) -> str:
 
 
 def _figure(text: str) -> float | None:
-    """A number; None for an empty cell."""
     return _number(text) if text else None
 
 
 def _number(text: str) -> float:
-    """A number; a ValueError if it is none, or not finite."""
     found = float(text)
     if not isfinite(found):
         raise ValueError(f"found {text!r}, not a finite number")
@@ -170,7 +152,6 @@ def _number(text: str) -> float:
 
 
 def _rank(text: str) -> int | None:
-    """A rank; None for an empty cell."""
     return _count(text) if text else None
 
 
@@ -183,10 +164,7 @@ def _count(text: str) -> int:
 
 @dataclass(frozen=True)
 class _ChangeRow:
-    """A row of `movers.csv`: a query with one of its documents.
-
-    If its documents are not known it has one row without; if none is graded above 0, one with the grade 0.
-    """
+    """Row of `movers.csv`: a query with one of its documents."""
 
     dataset: str
     model: str
@@ -206,7 +184,7 @@ _OF_QUERY = 8  # columns; the others are of the document
 
 
 def write_query_changes(path: Path, query_changes: Sequence[QueryChange]) -> None:
-    """Write the queries in their order, each with its documents; shortest digits that give the same double again."""
+    """Write the queries in their order, each with its documents."""
     none = RankedDocument("", 0.0, None, None)
     rows = [
         _ChangeRow(*[*vars(query).values()][:_OF_QUERY], *document)
@@ -217,15 +195,7 @@ def write_query_changes(path: Path, query_changes: Sequence[QueryChange]) -> Non
 
 
 def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
-    """The queries that the file holds, as they were written.
-
-    Args:
-        data: what it holds.
-        path: the file, for messages.
-
-    Raises:
-        InputError: it is no such table.
-    """
+    """Return the queries in the file."""
     own = attrgetter("dataset", "model", "baseline", "query_id", "measure")
     return tuple(_query([*rows]) for _, rows in groupby(lines_in(data, _ChangeRow, path), key=own))
 
@@ -238,7 +208,7 @@ def _query(rows: Sequence[_ChangeRow]) -> QueryChange:
 
 @dataclass(frozen=True)
 class _Queries:
-    """What `queries.json` holds."""
+    """Contents of `queries.json`."""
 
     queries: tuple[QueryDetail, ...]
 
@@ -247,14 +217,14 @@ _DETAILS = 1_000_000  # bytes of queries.json
 
 
 def fitting_details(details: Iterable[QueryDetail]) -> tuple[QueryDetail, ...]:
-    """As many of them, from the first on, as `queries.json` may hold: 1 MB."""
+    """Return the first details, up to 1 MB of `queries.json`."""
     own = tuple(details)
     sizes = accumulate(len(_detail_line(detail).encode()) + 2 for detail in own)
     return tuple(detail for detail, size in zip(own, sizes, strict=True) if size <= _DETAILS)
 
 
 def write_query_details(path: Path, details: Sequence[QueryDetail]) -> None:
-    """Write what is known of queries, a line each, in their order."""
+    """Write details of queries, a line each, in their order."""
     lines = ",\n".join(map(_detail_line, details))
     path.write_text(f'{{"queries": [\n{lines}\n]}}\n', encoding="utf-8", newline="\n")
 
@@ -264,15 +234,7 @@ def _detail_line(detail: QueryDetail) -> str:
 
 
 def query_details_in(data: bytes, path: Path) -> tuple[QueryDetail, ...]:
-    """What the file says of queries, as it was written.
-
-    Args:
-        data: what it holds.
-        path: the file, for messages.
-
-    Raises:
-        InputError: it is not what was written.
-    """
+    """Return the details of queries in the file."""
     return _typed_in(data, _Queries, path).queries
 
 
@@ -285,15 +247,10 @@ def _typed_in(data: bytes, kind: type[Line], path: Path) -> Line:
 
 @dataclass(frozen=True)
 class RecordedGates:
-    """What is read of `gates.json`: the manifest has the references, too.
-
-    Attributes:
-        verdicts: what the gates say.
-        looks: those that they had spent; None if that was not known.
-    """
+    """Verdicts and looks in `gates.json`. The references are in the manifest, too."""
 
     verdicts: tuple[Verdict, ...]
-    looks: tuple[SpentLooks, ...] | None = ()
+    looks: tuple[SpentLooks, ...] | None = ()  # None if unknown
 
 
 _RARE = ("failing_error", "looks")  # keys that only verdicts of some gates have
@@ -305,14 +262,7 @@ def write_gates(
     references: Mapping[str, Mapping[str, RecordedBaseline]],
     looks: Sequence[SpentLooks] | None = (),
 ) -> None:
-    """Write the verdicts in their order.
-
-    Args:
-        path: the file.
-        verdicts: what the gates say.
-        references: by gate and model, what it holds the model against.
-        looks: those spent up to now, which the file has if there are any; None if unknown.
-    """
+    """Write the verdicts in their order, with references by gate and model, and all looks spent (None if unknown)."""
     lines = [
         {name: _plain(value) for name, value in asdict(verdict).items() if value is not None or name not in _RARE}
         for verdict in verdicts
@@ -328,30 +278,16 @@ def write_gates(
 
 
 def gates_in(data: bytes | None, path: Path) -> RecordedGates:
-    """What the file holds; no verdicts if the record has none.
-
-    Args:
-        data: what it holds; None if there is none.
-        path: the file, for messages.
-
-    Raises:
-        InputError: it is not what was written.
-    """
+    """Return the verdicts and looks in the file, no verdicts if `data` is None."""
     return RecordedGates(()) if data is None else _typed_in(data, RecordedGates, path)
 
 
 def _plain(value: object) -> object:
-    """The value as JSON has it, which knows no NaN and no infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def damaged_files(record: Evaluation, *, but: str = "") -> Iterator[str]:
-    """What is wrong with the files that the manifest has the hashes of, a line each: gone, unreadable, changed.
-
-    Args:
-        record: the record.
-        but: the name of a file that is not checked.
-    """
+    """Yield a line for each missing, unreadable or changed file of a record, except the file `but`."""
     names = [name for name in record.manifest.files if name != but]
     for name in each("Checking", names, len(names), "files"):
         try:
@@ -361,22 +297,13 @@ def damaged_files(record: Evaluation, *, but: str = "") -> Iterator[str]:
 
 
 def read_file(path: Path, manifest: Manifest, name: str) -> bytes | None:
-    """What a file of a record holds, which is what was written; None if the record has none of that name.
-
-    Args:
-        path: the record's folder.
-        manifest: what its manifest holds.
-        name: the file.
-
-    Raises:
-        InputError: it is gone, cannot be read, or has changed.
-    """
+    """Return a file of a record, checked by its hash. None if the record has none of that name."""
     written = manifest.files.get(name)
     return None if written is None else read_unchanged(path / name, written)
 
 
 def read_unchanged(path: Path, written: File) -> bytes:
-    """What a file holds, which is what was written; errors are those of `read_file`."""
+    """Return a file's contents, with the errors of `read_file`."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -387,16 +314,7 @@ def read_unchanged(path: Path, written: File) -> bytes:
 
 
 def unchanged(data: bytes, written: File, path: Path) -> bytes:
-    """The same bytes, if they are those that were written.
-
-    Args:
-        data: what a file of a record holds.
-        written: its size and hash, as the manifest has them.
-        path: the file, for messages.
-
-    Raises:
-        InputError: it has changed.
-    """
+    """Return the data if it has the recorded size and hash. Raise InputError otherwise."""
     sha256 = hashlib.sha256(data).hexdigest()
     if sha256 != written.sha256:
         sizes = f", {len(data):,} bytes and not {written.size:,}" if len(data) != written.size else ""
@@ -406,16 +324,7 @@ def unchanged(data: bytes, written: File, path: Path) -> bytes:
 
 
 def refuse_unknown(manifest: Manifest, file: Path, tasks: Iterable[tuple[str, str]]) -> None:
-    """Refuse lines of what was not evaluated.
-
-    Args:
-        manifest: what the record's manifest holds.
-        file: the table, for messages.
-        tasks: the dataset, `*` for the mean of all, and the model of each line.
-
-    Raises:
-        InputError: a line is of no output of the record.
-    """
+    """Reject rows of tasks that were not evaluated. `*` is the mean of all datasets."""
     outputs = set(manifest.tasks)
     outputs |= {("*", model) for _, model in outputs}
     for dataset, model in dict.fromkeys(tasks):
@@ -424,7 +333,7 @@ def refuse_unknown(manifest: Manifest, file: Path, tasks: Iterable[tuple[str, st
 
 
 def unexpected_files(record: Evaluation) -> Iterator[str]:
-    """The files and folders that are no part of the record, a line each."""
+    """Yield the files and folders that are no part of the record, a line each."""
     known = {MANIFEST, *RECEIPTS, *record.manifest.files}
     for path in sorted(record.path.iterdir()):
         if path.name not in known:

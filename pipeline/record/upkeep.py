@@ -1,4 +1,4 @@
-"""What work on a folder of records returns: lists, figures that were found, reproductions and prunings."""
+"""Results of work on a folder of records: lists, figures, reproductions and prunings."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from rankledger.metrics.block import Bools, Floats
 
 @dataclass(frozen=True)
 class RecordSummary:
-    """A line of the list of evaluations.
+    """Entry of the list of evaluations.
 
     Attributes:
-        evaluation_id: the id.
-        name: the evaluation's name.
-        date: its night.
-        repeats: the id of the evaluation that it repeats; None where it repeats none.
-        n_models: models of the config.
-        n_datasets: datasets of the config.
-        n_failures: outputs that were missing or refused.
-        gates: what all its gates come to: `pass`, `warn`, `fail` or `inconclusive`; empty where it has none.
-        delivered: when it was logged to MLflow; None if it was not.
-        wanted: whether it is to be logged to MLflow.
-        size: bytes of the record's files.
+        evaluation_id: Id.
+        name: Evaluation name.
+        date: Night.
+        repeats: Id of the evaluation that it repeats. None if it repeats none.
+        n_models: Models of the config.
+        n_datasets: Datasets of the config.
+        n_failures: Outputs that were missing or rejected.
+        gates: Effect of all gates: `pass`, `warn`, `fail` or `inconclusive`. Empty if there are none.
+        delivered: Time of its delivery to MLflow. None if it was not delivered.
+        wanted: True if it should be logged to MLflow.
+        size: Bytes of the record's files.
     """
 
     evaluation_id: str
@@ -47,9 +47,9 @@ class RecordList:
     """Evaluations, most recent first.
 
     Attributes:
-        place: where the records are.
-        evaluations: a line each.
-        remarks: what was passed over, a line each.
+        place: Location of the records.
+        evaluations: Entries.
+        remarks: Lines about records that were skipped.
     """
 
     place: str
@@ -59,19 +59,19 @@ class RecordList:
 
 @dataclass(frozen=True)
 class RecordedFigure:
-    """A figure of a record.
+    """Figure of a record.
 
     Attributes:
-        evaluation_id: the evaluation.
-        date: its night.
-        dataset: the dataset; `*` for the mean of all datasets.
-        model: the model.
+        evaluation_id: Evaluation id.
+        date: Night.
+        dataset: Dataset. `*` for the mean of all datasets.
+        model: Model.
         slice: `all`, or `column=value`.
-        measure: as it is written.
-        estimate: the figure.
-        ci_low: lower end of its confidence interval; None where it has none.
-        ci_high: upper end.
-        fingerprint: what the measure means there; empty where the record does not say.
+        measure: Measure as it is written.
+        estimate: Figure.
+        ci_low: Lower end of its confidence interval. None if there is none.
+        ci_high: Upper end.
+        fingerprint: Fingerprint of the measure's definition. Empty if unknown.
     """
 
     evaluation_id: str
@@ -88,14 +88,14 @@ class RecordedFigure:
 
 @dataclass(frozen=True)
 class FigureMatch:
-    """Where a published figure may come from.
+    """Possible origins of a published figure.
 
     Attributes:
-        published: the figure as it was written.
-        measure: the measure that was asked for; None for all.
-        n_records: records that were looked through.
-        figures: those that round to it, most recent first.
-        remarks: what was passed over, a line each.
+        published: Figure as it was written.
+        measure: Measure that was asked for. None for all.
+        n_records: Records that were searched.
+        figures: Figures that round to it, most recent first.
+        remarks: Lines about records that were skipped.
     """
 
     published: str
@@ -107,14 +107,14 @@ class FigureMatch:
 
 @dataclass(frozen=True)
 class ChangedInput:
-    """An input that is not what was evaluated.
+    """Input that differs from the evaluated one.
 
     Attributes:
-        what: whose it is, such as `judgments of web`.
-        recorded: the path as it was recorded.
-        found: the path as it was found.
-        recorded_digest: digest of what was evaluated, as an input file has it.
-        found_digest: digest of what is there now.
+        what: Owner of the input, such as `judgments of web`.
+        recorded: Path as it was recorded.
+        found: Path as it was found.
+        recorded_digest: Digest of the evaluated file.
+        found_digest: Digest of the present file.
     """
 
     what: str
@@ -126,38 +126,29 @@ class ChangedInput:
 
 @dataclass(frozen=True, eq=False)
 class ComparedFigures:
-    """A file of figures, N rows.
-
-    Attributes:
-        file: its name.
-        rows: N names, each once, such as (dataset, model, query).
-        numbers: by column, (N,), NaN where undefined.
-        blank: by column of numbers, (N,), whether there is none.
-        words: by column, N texts.
-    """
+    """Figures of a file, N rows."""
 
     file: str
-    rows: Sequence[tuple[str, ...]]
-    numbers: Mapping[str, Floats]
-    blank: Mapping[str, Bools]
-    words: Mapping[str, Sequence[str]]
+    rows: Sequence[tuple[str, ...]]  # N names, each once, such as (dataset, model, query)
+    numbers: Mapping[str, Floats]  # (N,) by column, NaN if undefined
+    blank: Mapping[str, Bools]  # (N,) by column, True if there is no number
+    words: Mapping[str, Sequence[str]]  # N texts by column
 
     @property
     def n_figures(self) -> int:
-        """Numbers that there are."""
         return sum(int((~blank).sum()) for blank in self.blank.values())
 
 
 @dataclass(frozen=True)
 class MovedFigure:
-    """A cell of a record's tables that is not what it was.
+    """Cell of a record's tables that changed.
 
     Attributes:
-        file: the file of the record.
-        row: the names of its row, such as (dataset, model, slice, measure); empty for a whole column.
-        column: the column; empty for a whole row.
-        before: what was recorded; None where there was nothing.
-        after: what it is now; None where there is nothing.
+        file: File of the record.
+        row: Names of its row, such as (dataset, model, slice, measure). Empty for a whole column.
+        column: Column. Empty for a whole row.
+        before: Recorded value. None if there was none.
+        after: Present value. None if there is none.
     """
 
     file: str
@@ -169,21 +160,21 @@ class MovedFigure:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of evaluating a record again.
+    """Result of evaluating a record again.
 
     Attributes:
-        record: the record.
-        verdict: `identical`, the same bytes of the same inputs; `equal`, every figure within 1e-12; or `different`.
-        files: those of the record that were compared.
-        n_figures: numbers in the files whose bytes differ.
-        moved: those that are not the same, the summary's first; at most as many as are worth reading.
-        n_moved: how many there are in all.
-        n_found: files of inputs that were found elsewhere.
-        inputs: inputs that have changed.
-        versions: what ran then and runs now, such as `numpy 2.4.6 → 2.3.5`.
-        definitions: measures that mean something else now.
-        code: how the repository of the config differs.
-        failures: what could not be evaluated again, and why.
+        record: Record.
+        verdict: `identical` (same bytes of the same inputs), `equal` (every figure within 1e-12), or `different`.
+        files: Files of the record that were compared.
+        n_figures: Numbers in the files whose bytes differ.
+        moved: Changed cells, the summary's first, limited to a readable number.
+        n_moved: Number of all changed cells.
+        n_found: Input files that were found at another path.
+        inputs: Inputs that changed.
+        versions: Versions of then and now, such as `numpy 2.4.6 → 2.3.5`.
+        definitions: Measures whose definition changed.
+        code: Differences of the config's repository.
+        failures: Outputs that could not be evaluated again, and why.
     """
 
     record: Path
@@ -202,12 +193,12 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class PrunedRecord:
-    """A record that goes.
+    """Record that is deleted.
 
     Attributes:
-        evaluation_id: its id.
-        size: bytes of its files.
-        run_ids: the runs of MLflow that go with it.
+        evaluation_id: Id.
+        size: Bytes of its files.
+        run_ids: MLflow runs that are deleted with it.
     """
 
     evaluation_id: str
@@ -217,16 +208,16 @@ class PrunedRecord:
 
 @dataclass(frozen=True)
 class PruneResult:
-    """What goes, or went.
+    """Records that are or would be deleted.
 
     Attributes:
-        before: what is older than this.
-        done: whether it was deleted, or would be.
-        records: the records, the oldest first; of those deleted, the ones that were.
-        n_cached: files of the output cache.
-        n_cached_bytes: their bytes.
-        stays: how many old records stay, by the reason.
-        failures: why records could not be deleted that should have been.
+        before: Time limit of the deletion.
+        done: True if they were deleted, False if they would be.
+        records: Records, the oldest first.
+        n_cached: Files of the output cache.
+        n_cached_bytes: Bytes of these files.
+        stays: Number of old records that stay, by reason.
+        failures: Reasons why records could not be deleted.
     """
 
     before: datetime

@@ -1,4 +1,4 @@
-"""Where evaluations are, and what is to be evaluated: a config, a record whose inputs must be unchanged, or data."""
+"""Location of evaluations, and their source: a config, a record with unchanged inputs, or data in memory."""
 
 from __future__ import annotations
 
@@ -44,37 +44,20 @@ MeasureLike: TypeAlias = str | Measure | Metric | Callable[..., Any]
 
 @dataclass(frozen=True)
 class Workspace:
-    """The runs folder and the records, opened once by the function that a user calls.
+    """Runs folder and records, opened once by the function that a user calls."""
 
-    Attributes:
-        runs_dir: the runs folder, with the default MLflow store, copies from MLflow and the output cache.
-        records: the records.
-        tracking_uri: the MLflow store to use instead of the one that a config names; None for that one.
-        cache_place: the folder or URL of the output cache; None for `cache` in the runs folder.
-    """
-
-    runs_dir: Path
+    runs_dir: Path  # has the default MLflow store, copies from MLflow and the output cache
     records: Records
-    tracking_uri: str | None = None
-    cache_place: str | None = None
+    tracking_uri: str | None = None  # MLflow store instead of the config's
+    cache_place: str | None = None  # None for `cache` in the runs folder
 
     @classmethod
     def open(cls, runs_dir: str | Path, records: str | None = None, tracking_uri: str | None = None) -> Workspace:
-        """The workspace of a runs folder.
-
-        Args:
-            runs_dir: the runs folder.
-            records: where records are kept, a folder or a URL; by default in the runs folder.
-            tracking_uri: the MLflow store to use.
-
-        Raises:
-            InputError: the place of records is not usable.
-        """
+        """Open the workspace of a runs folder. `records` is a folder or URL, by default in the runs folder."""
         return cls(Path(runs_dir), open_records(Path(runs_dir), records), tracking_uri)
 
     @property
     def cache(self) -> OutputCache:
-        """The output cache."""
         return OutputCache(self.cache_place or self.runs_dir / "cache")
 
 
@@ -85,19 +68,12 @@ _TARGETS = ("records", "execution.cache", "execution.scheduler")  # keys that no
 
 @dataclass(frozen=True)
 class Opened:
-    """A config, what it comes to, and the record that it is of.
-
-    Attributes:
-        config: the config's file.
-        loaded: the config.
-        planned: what it comes to.
-        record: the record; None where a config was named.
-    """
+    """Config, its plan, and the record that it belongs to."""
 
     config: Path
     loaded: Loaded
     planned: Plan
-    record: Evaluation | None
+    record: Evaluation | None  # None if a config was named
 
     @property
     def is_trusted(self) -> bool:
@@ -106,26 +82,21 @@ class Opened:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether judgments and outputs were given to a function, so that there is no config."""
         return not self.config.name
 
     @property
     def original_config(self) -> Path:
-        """The config as people keep it, from the working directory if it is below that; not a record's copy of it."""
+        """User's config and not a record's copy, relative to the working directory if it is below that."""
         record = self.record if self.record and self.record.manifest.config else None
         path = (config_of(record) if record else self.config).absolute()
         return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
 
     @property
     def repository(self) -> Path:
-        """The folder of the repository whose commit counts: the working directory for an untrusted record.
-
-        What git runs there, such as a monitor or a filter, the repository itself chooses.
-        """
+        """Folder of the config's repository, the working directory for an untrusted record."""
         return self.config.parent if self.is_trusted else Path()
 
     def is_overridden(self, key: KeyPath) -> bool:
-        """Whether the user set the value of a key for this command, with `--set`."""
         return self.loaded.document.origin(key).line is None
 
 
@@ -137,18 +108,18 @@ def open_source(
     date: str | None = None,
     tracking: bool = True,
 ) -> Opened:
-    """The config that is named, or the record with the config that it holds.
+    """Open the config that is named, or a record with the config that it holds.
 
     Args:
-        source: a config; or a record, by its path or its id.
-        workspace: where a record is looked for by its id.
+        source: Config, or a record by its path or id.
+        workspace: Place to look for a record by its id.
         overrides: `key.path=value` texts that win over the config.
-        date: what `{date}` in paths stands for; a record has its own.
-        tracking: whether `tracking` is wanted, whose variables a record does not hold.
+        date: Value of `{date}` in paths. A record has its own.
+        tracking: True if `tracking` is needed, whose variables a record does not hold.
 
     Raises:
-        InputError: there is neither, or the config or the date is wrong, or a date is given to a record; or the record
-            is somebody else's and its inputs name a server.
+        InputError: There is neither, the config or the date is wrong, a date is given to a record, or the inputs of an
+            untrusted record name a server.
     """
     path = workspace.records.find(str(source))
     if path is None:
@@ -168,17 +139,13 @@ def open_source(
 
 
 def open_config(config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None) -> Opened:
-    """A config, and what it comes to; arguments and errors are those of `open_source`."""
+    """Return a config and its plan, with the arguments and errors of `open_source`."""
     loaded = load(config, overrides, will_plan=True)
     return Opened(Path(config), loaded, plan(loaded, _checked(date)), None)
 
 
 def _checked(date: str | None) -> str | None:
-    """The same date, which fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`.
-
-    Raises:
-        InputError: it is no text, empty, a day that there is not, or what could lead a path elsewhere.
-    """
+    """Return the date that fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`."""
     if date is None:
         return None
     if not (isinstance(date, str) and date.strip()):
@@ -198,19 +165,7 @@ def _checked(date: str | None) -> str | None:
 def open_record(
     path: Path, *, overrides: Sequence[str] = (), tracking: bool = False, runs_code: bool = False
 ) -> Opened:
-    """The record in that folder with the config that it holds.
-
-    Args:
-        path: the record's folder.
-        overrides: `key.path=value` texts that win over its config.
-        tracking: whether `tracking` is wanted, whose variables a record does not hold.
-        runs_code: whether measures are to be computed, for which the code of metrics of the user's own is run if the
-            record is trusted. Else nothing is: the record says what they are.
-
-    Raises:
-        InputError: the overrides are wrong, or the config is not the one that was evaluated or not what this version
-            can read.
-    """
+    """Open the record in a folder with the config that it holds."""
     record, config = read_record(path), path / "config.yaml"
     trusted = record.is_trusted
     text = read_file(path, record.manifest, config.name) or b""
@@ -235,13 +190,7 @@ def _own_metrics(record: Evaluation) -> Mapping[str, Metric]:
 
 
 def refuse_foreign_inputs(opened: Opened) -> None:
-    """Refuse to read inputs that the record of somebody else names on servers, or in formats of installed packages.
-
-    A server would be sent credentials, and a package's code would run.
-
-    Raises:
-        InputError: an input is such a URL, or has such a format.
-    """
+    """Reject inputs of untrusted records on servers, or in formats of installed packages."""
     if opened.is_trusted:
         return
     for key, path in paths_of(opened.loaded.document.data):
@@ -261,7 +210,7 @@ def refuse_foreign_inputs(opened: Opened) -> None:
 
 
 def evaluated_inputs(record: Evaluation) -> EvaluatedInputs:
-    """Return the input files that a record was made from."""
+    """Return the input files of a record."""
     manifest = record.manifest
     return EvaluatedInputs(
         {name: dataset.files_by_role for name, dataset in manifest.datasets.items()},
@@ -292,22 +241,9 @@ def open_given(
     overrides: Sequence[str],
     recorded: bool,
 ) -> Opened:
-    """What the arguments of `evaluate` come to.
+    """Return the config and plan of `evaluate`'s arguments, as in that function.
 
-    Args:
-        judgments: judgments, or ratings if the first measure is for ratings.
-        outputs: the models' outputs, by model.
-        measures: the measures.
-        baseline: the model that the others are compared with.
-        tables: the queries, documents, interactions and excluded documents of the dataset, by those names.
-        settings: its other keys; those that are None are left out.
-        name: the evaluation's name.
-        dataset: the dataset's name.
-        overrides: `key.path=value` texts that win over everything.
-        recorded: whether a record will be written.
-
-    Raises:
-        InputError: an argument is of the wrong type, or what it says is wrong.
+    `tables` has the other inputs of the dataset by key, `settings` its other keys. None is left out.
     """
     from rankledger.pipeline.data.formats.memory import hold
 
@@ -364,7 +300,7 @@ def open_given(
 
 
 def with_python_advice(failure: Failure) -> Failure:
-    """The failure with the advice that a call can follow, in the place of that for a config."""
+    """Return the failure with advice for a call in Python instead of a config."""
     from rankledger.pipeline.data.overlap import ALLOW_NO_OVERLAP
 
     key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
@@ -395,7 +331,6 @@ def _lines(measures: MeasureLike | Sequence[MeasureLike]) -> tuple[list[str], di
 
 
 def _check(outputs: object) -> None:
-    """Refuse what is not outputs by model: a run by itself is a mapping, too."""
     if not isinstance(outputs, Mapping) or not outputs:
         found = "none" if isinstance(outputs, Mapping) else f"a {type(outputs).__name__}"
         raise InputError(f"outputs: found {found}; give the models' outputs by name, such as {{'bm25': run}}")
@@ -410,7 +345,6 @@ def _check(outputs: object) -> None:
 
 
 def _is_of_ratings(line: str, own: Mapping[str, Metric]) -> bool:
-    """Whether the first measure is for ratings; one that is unknown is refused later, with its line."""
     try:
         return kind_of(Measure.expand(line, own=own)[0]) == "ratings"
     except ValueError:
@@ -424,12 +358,7 @@ def _columns_of(role: str) -> tuple[str, ...]:
 def workers_of(
     config: Config, jobs: int | None = None, backend: Backend | None = None, scheduler: str | None = None
 ) -> Workers:
-    """The workers that a config asks for, or a command instead.
-
-    Raises:
-        InputError: the command asks for none, for too many, or for a backend that there is not; or a Dask cluster lacks
-            its scheduler, or the output cache.
-    """
+    """Return the workers of a config, or of a command instead."""
     try:
         n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
     except ValueError as error:
