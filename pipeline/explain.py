@@ -1,4 +1,4 @@
-"""One score taken apart: what each document adds, and which convention of another profile changes it."""
+"""Explanation of one score by its documents, and of the effect of another profile's conventions."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ HEAD = 20  # ranks down to which every document is named, judged or not
 
 @dataclass(frozen=True)
 class ScoreTerm:
-    """One document and what it adds; None if there is no such thing.
+    """One document and its contribution to a score. None if a value does not exist.
 
     Attributes:
-        rank: its place in the list, from 1; None where all orders of equal scores count.
-        ties: the first and the last rank of its group of equal scores; None where its score is its own.
-        doc_id: the document; None in an ideal list that is not ordered by grade.
-        grade: its relevance as it was judged; None for a document without judgment.
-        factors: what its term is made of, by name.
-        term: what it adds to the sum; None for a document without judgment.
-        running: the sum down to it.
-        found_at: of a document of an ideal list, the first and the last rank that it may have in the ranking; None
-            where it was not retrieved.
+        rank: Rank in the list, from 1. None if all orders of equal scores count.
+        ties: First and last rank of the documents with the same score. None if the score is unique.
+        doc_id: Document. None in an ideal list that is not ordered by grade.
+        grade: Grade. None for an unjudged document.
+        factors: Factors of the term by name.
+        term: Contribution to the sum. None for an unjudged document.
+        running: Sum down to this document.
+        found_at: First and last possible rank in the ranking, for a document of an ideal list. None if it was not
+            retrieved.
     """
 
     rank: int | None
@@ -53,20 +53,20 @@ class ScoreTerm:
 
     @property
     def place(self) -> int:
-        """Where the line stands: at its rank, or at the first of its group of equal scores; 0 without a rank."""
+        """Rank, or the first rank of the tied documents. 0 without a rank."""
         return self.rank or (self.ties or (0, 0))[0]
 
 
 @dataclass(frozen=True)
 class ScoreTotal:
-    """The last line: the score is `scale (rest + total) / divisor`, or the square root of that.
+    """The last step: the score is `scale (rest + total) / divisor`, or the square root of it.
 
     Attributes:
-        total: the sum of all terms.
-        rest: what is added whatever the places of the documents; None where nothing is.
-        scale: what the sum is multiplied by.
-        divisor: what it is divided by; None if it is not.
-        root: whether the square root is taken.
+        total: Sum of all terms.
+        rest: Addend that does not depend on ranks. None if there is none.
+        scale: Factor of the sum.
+        divisor: Divisor of the sum. None if there is none.
+        root: True if the square root is taken.
     """
 
     total: float
@@ -78,12 +78,12 @@ class ScoreTotal:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a query scores and what it is in the mean.
+    """A query's score and its value in the mean.
 
     Attributes:
-        value: the score; None where it is undefined.
-        counts_as: what enters the mean; None where the query is left out of it.
-        refused: what is refused, so that there is no score at all; None where there is one.
+        value: Score. None if it is undefined.
+        counts_as: Value in the mean. None if the query is left out.
+        refused: Reason why there is no score at all. None if there is one.
     """
 
     value: float | None
@@ -91,7 +91,7 @@ class Outcome:
     refused: str | None = None
 
     def same_as(self, other: Outcome) -> bool:
-        """Whether it is the same but for the rounding of the last digits, which no choice is meant to make."""
+        """Return whether both outcomes are equal up to rounding errors."""
         figures = ((self.value, other.value), (self.counts_as, other.counts_as))
         return self.refused == other.refused and all(
             one == another or (one is not None and another is not None and math.isclose(one, another, rel_tol=1e-12))
@@ -104,12 +104,12 @@ class ConventionChoice:
     """One choice on which two profiles differ.
 
     Attributes:
-        name: the convention, or the parameter of the metric.
-        own: what holds in the evaluation.
-        other: what holds under the other profile.
-        alone: with this choice of the other profile, and everything else as in the evaluation.
-        all_others: with every other choice of the other profile, and this one as in the evaluation.
-        because: who does what, with the name of the profile that says so.
+        name: Convention, or parameter of the metric.
+        own: Choice of the evaluation.
+        other: Choice of the other profile.
+        alone: Outcome with only this choice of the other profile.
+        all_others: Outcome with all choices of the other profile but this one.
+        because: Reason, with the name of the profile that gives it.
     """
 
     name: str
@@ -125,10 +125,10 @@ class ProfileComparison:
     """The score under another profile.
 
     Attributes:
-        profile: the other profile.
-        outcome: under it.
-        choices: those that make a difference, alone or to the others together.
-        idle: those that make none.
+        profile: Other profile.
+        outcome: Outcome under it.
+        choices: Choices that change the score, alone or together with the others.
+        idle: Choices that do not change it.
     """
 
     profile: Profile
@@ -139,12 +139,12 @@ class ProfileComparison:
 
 @dataclass(frozen=True)
 class RecordedScore:
-    """What a record says of a score; where it has the score, it is the same one.
+    """Comparison of a score with a record.
 
     Attributes:
-        evaluation_id: the record's.
-        measured: whether it has the measure.
-        same_definition: whether the measure had the fingerprint then that it has now.
+        evaluation_id: Evaluation of the record.
+        measured: True if the record has the measure.
+        same_definition: True if the measure's fingerprint has not changed since.
     """
 
     evaluation_id: str
@@ -154,27 +154,27 @@ class RecordedScore:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One score, taken apart.
+    """One score with its contributions.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        query_id: the query.
-        measure: what is measured.
-        profile: the evaluation's.
-        outcome: the score, and what it is in the mean.
-        why: why the score is undefined; None if it is not.
-        documents: every judged document of the list, and the others at its head, by rank.
-        n_retrieved: how many documents the list has.
-        n_condensed: how many documents were taken out of it for want of a judgment.
-        ideal: the perfect ranking, where its sum is the divisor.
-        sum: the last line.
-        comparison: the score under another profile, if one was asked for.
-        recorded: what the record says of the score, if one was asked about.
-        replicate: the replicate of the model; empty for a model of one output.
-        n_excluded: how many documents the dataset left out of the list.
-        n_seen: how many documents of the list the user consumed in training.
-        against: the score of another model on the same query, if one was asked for.
+        dataset: Name of the dataset.
+        model: Name of the model.
+        query_id: Id of the query.
+        measure: Explained measure.
+        profile: Profile of the evaluation.
+        outcome: Score, and its value in the mean.
+        why: Reason why the score is undefined. None if it is defined.
+        documents: Every judged document of the list, and the others at its head, by rank.
+        n_retrieved: Number of documents in the list.
+        n_condensed: Number of unjudged documents that were removed from it.
+        ideal: Perfect ranking, if its sum is the divisor.
+        sum: Last step.
+        comparison: Score under another profile, if requested.
+        recorded: Comparison with a record, if the source is one.
+        replicate: Replicate. Empty for a model of one output.
+        n_excluded: Number of documents that the dataset excluded from the list.
+        n_seen: Number of documents of the list that the user consumed in training.
+        against: Score of another model on the same query, if requested.
     """
 
     dataset: str
@@ -198,12 +198,11 @@ class Explanation:
 
     @property
     def subject(self) -> str:
-        """Whose score it is, such as `dense (replicate 3) on web, query q1`."""
+        """Model, dataset and query, such as `dense (replicate 3) on web, query q1`."""
         name = Replicate(self.model, self.replicate) if self.replicate else self.model
         return f"{name} on {self.dataset}, query {self.query_id}"
 
     def __repr__(self) -> str:
-        """The score, and a line per document."""
         value = self.outcome.value
         score = self.outcome.refused or self.why or "undefined" if value is None else f"{value:.4f}"
         lines = [f"<Explanation {self.measure} of {self.subject}: {score}>"]
@@ -311,7 +310,6 @@ def _term(terms: Terms, row: int, **line: Any) -> ScoreTerm:
 
 
 def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> Iterator[ScoreTerm]:
-    """Yield the other documents down to a rank, in the places that the judged ones leave."""
     assert isinstance(query.block, JudgedBlock)
     uncut = replace(conventions, depth=None, unjudged_documents="non_relevant")
     block = conventional_scores.apply_conventions(query.block, uncut)
@@ -330,8 +328,7 @@ def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> I
 def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *, named: bool) -> Iterator[ScoreTerm]:
     """Yield the perfect ranking down to the last document that adds to it.
 
-    Documents of equal grade keep the order of the ranking, and those that were not retrieved follow by id. They are
-    `named` only if the perfect ranking is ordered by grade.
+    Documents of equal grade keep the order of the ranking. Those that were not retrieved follow by id.
     """
     found = {line.doc_id: (line.rank, line.rank) if line.rank else line.ties or (0, 0) for line in judged}
     documents = sorted(
@@ -345,7 +342,6 @@ def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *,
 
 
 def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
-    """Return the parts of an explanation of a query's errors: what each pair adds, times its weight."""
     block, n_pairs, arguments = query.block, len(query.retrieved), measure.arguments(query.max_grade)
     assert isinstance(block, RatingsBlock)
     factors = {"rating": block.ratings, "prediction": block.predictions, "error": block.predictions - block.ratings}
@@ -396,7 +392,6 @@ def _ties(first: int, last: int) -> tuple[int, int] | None:
 
 
 def _plain(value: Any) -> float | bool | None:
-    """Return a factor as a Python value. None if it is not finite."""
     if isinstance(value, np.bool_):
         return bool(value)
     return float(value) if math.isfinite(value) else None
@@ -408,8 +403,6 @@ Definition: TypeAlias = tuple[Measure, Profile]
 
 @dataclass(frozen=True)
 class _Difference:
-    """Choice on which two profiles differ, and the change that makes it."""
-
     name: str
     own: object
     other: object
@@ -418,10 +411,7 @@ class _Difference:
 
 
 def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> ProfileComparison:
-    """Compare the score of a query with its score under another profile, choice by choice.
-
-    `listed` joins the query under some conventions, and `measure` has the defaults of the evaluation's profile.
-    """
+    """Compare the score of a query with its score under another profile, choice by choice."""
     listed = cache(listed)
     found = [*_of_conventions(measure, own, other), *_of_parameters(measure, own, other)]
     before, after = (_outcome(listed, measure, own, made) for made in ([], found))
@@ -477,7 +467,6 @@ def _with_default(name: str, value: Value | None, definition: Definition) -> Def
 
 
 def _because(own: Profile, other: Profile, choice: str) -> str:
-    """Return the sentence of the other profile on a choice, or of the evaluation's if only that has one."""
     profile = other if choice in other.because else own
     return f"{profile.name}: {profile.because.get(choice, 'as the metric has it')}"
 

@@ -1,4 +1,4 @@
-"""Blocks to scores: every measure of every query, and how far ties could move it."""
+"""Scores of every measure and query, and their bounds over the orders of tied documents."""
 
 from __future__ import annotations
 
@@ -105,7 +105,6 @@ Inputs: TypeAlias = list[tuple[tuple[Measure, ...], Sequence[Block]]]
 
 
 def _inputs(key: OutputKey, joined: Mapping[OutputKey, JudgedOutput], measures: Sequence[Measure]) -> Inputs:
-    """Return the blocks of a task with the measures that score them."""
     task, (dataset, model) = joined[key], model_of(key)
     of: dict[str, list[Measure]] = {}
     for measure in measures:
@@ -127,7 +126,7 @@ def _inputs(key: OutputKey, joined: Mapping[OutputKey, JudgedOutput], measures: 
 
 
 def _beside(task: JudgedOutput, others: Mapping[str, JudgedOutput], place: int) -> OutputsBlock:
-    """Return a block of the task beside those of others. The judgments alone cut blocks, so all have its queries."""
+    """Return a block of the task beside blocks of other tasks. All have the same queries."""
     found = {name: other.blocks[place] for name, other in others.items()}
     block = task.blocks[place]
     assert isinstance(block, JudgedBlock), "what is compared is ranked"
@@ -149,9 +148,9 @@ def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters)
 def _gathered(
     n_queries: int, measures: Sequence[Measure], inputs: Inputs, found: Iterator[_BlockScores]
 ) -> _BlockScores:
-    """Collect the (M, Q) scores of one output's blocks, which come next, in the order of the measures.
+    """Collect the (M, Q) scores of one output's blocks, in the order of the measures.
 
-    A measure that fails on one block has no scores, because the other blocks hold only a part of the queries.
+    A measure that fails on one block has no scores.
     """
     values = np.empty((len(measures), n_queries))
     failed: dict[Measure, str] = {}
@@ -201,7 +200,7 @@ def _n_queries(block: Block) -> int:
 
 
 def _weights(task: JudgedOutput, measures: Sequence[Measure]) -> Floats:
-    """Return the (M, Q) weights of the queries: what their pairs weigh if the measure counts pairs, else 1."""
+    """Return the (M, Q) weights of the queries: the weight of its pairs if the measure counts pairs, else 1."""
     shape = len(measures), len(task.query_ids)
     if not any(measure.weighted for measure in measures):
         return np.broadcast_to(1.0, shape)  # a single number: scores are large
@@ -260,12 +259,7 @@ def _confidence_blocks(
 
 
 def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:
-    """Return the scores of every model, averaged over its replicates if it has any.
-
-    Args:
-        results: Scores of all outputs.
-        sharing: Models whose replicates share seeds.
-    """
+    """Return the scores of every model, averaged over its replicates if it has any."""
     by_model: dict[tuple[str, str], list[Scores]] = {}
     for result in results:
         shared = replace(result, shared_seeds=True) if result.model in sharing else result
@@ -274,10 +268,9 @@ def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[
 
 
 def average_replicates(replicates: Sequence[Scores]) -> Scores:
-    """Average the scores of each query over a model's replicates on one dataset, on the scale of the measure.
+    """Average the scores of each query over a model's replicates, on the scale of the measure.
 
-    A score that is NaN in one replicate is NaN, and a query without output in one of them is missing, so that all
-    replicates count the same queries.
+    A score that is NaN in one replicate is NaN. A query without output in one replicate is missing.
     """
     first = replicates[0]
     if len(replicates) == 1:
@@ -326,12 +319,7 @@ def bound_ties(
 ) -> tuple[Scores, ...]:
     """Add the minimum, mean and maximum of each score over all orders of the query's tied documents.
 
-    Args:
-        results: Scores of every model on every dataset.
-        joined: Judgments and outputs that were scored.
-        profile: Conventions of each metric.
-        seed: Root of the random orders, which also depend on the dataset and the block.
-        workers: Workers that score the blocks.
+    `seed` is the root of the random orders, which also depend on the dataset and the block.
     """
     places = [
         (result, joined[result.output], span, number)
@@ -391,7 +379,6 @@ def _bound_block(
 
 
 def _rows(result: Scores) -> list[int]:
-    """Return the rows of the measures that ties may move. Bounds of the worst query of a cluster are not computed."""
     judged = (
         measure.metric.input == "judged" and "cluster" not in measure.metric.needs and measure not in result.failed
         for measure in result.measures

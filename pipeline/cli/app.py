@@ -1,7 +1,4 @@
-"""Process of the command line: its start and its end.
-
-Commands are imported in `main`, so that Ctrl-C until then ends the process with a line, too.
-"""
+"""Start and end of the command line process."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _INTERRUPTED = 130  # the exit code
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line. Exit with its code if `arguments` is None, which takes those of the process."""
+    """Run the command line and exit with its code. `arguments` are by default those of the process."""
     _prepare()
     with _ending_at_once():
         from rankledger.pipeline.cli.commands import run  # takes a tenth of a second
@@ -44,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextmanager
 def _ending_at_once() -> Iterator[None]:
-    """Let Ctrl-C end the process while modules are imported. An import would print a traceback."""
+    """Let Ctrl-C end the process during imports, which would print a traceback."""
     is_main = threading.current_thread() is threading.main_thread()
     ours = [
         number
@@ -67,11 +64,7 @@ def _end_at_once(_signal: int, _frame: object) -> NoReturn:
 
 
 def _end(code: int) -> None:
-    """End the process without taking Python apart.
-
-    A thread of Arrow that lets go of a buffer meanwhile aborts the process now and then, with exit code 134
-    (apache/arrow#34314). A night with a refused output would seem to have crashed.
-    """
+    """End the process without finalizing Python, because Arrow's threads may abort it (apache/arrow#34314)."""
     from rankledger.pipeline.cli.terminal import unread_is_fine
 
     atexit._run_exitfuncs()
@@ -95,5 +88,5 @@ def _prepare() -> None:
 
 
 def _nowhere() -> TextIO:
-    """Return a stream that takes everything. It has the lowest free number, so that no file gets a stream's."""
+    """Return a sink with the lowest free descriptor, so that no file gets a standard stream's."""
     return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")

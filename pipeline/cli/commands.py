@@ -1,4 +1,4 @@
-"""All commands, and their errors as exit codes and lines on stderr."""
+"""Command group with all commands, and exit codes of errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Keep": (accept, tag_outputs, sync, prune, verify, reproduce, list_evaluations),
     "More": (export, trec_eval, formats, schema),
 }
-"""The commands, in the order of the help."""
+"""Commands in the order of the help."""
 
 
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
@@ -56,11 +56,11 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "tag-outputs": ("promote", "tag"),
     "validate": ("check", "lint"),
 }
-"""Our commands, and what they are called elsewhere."""
+"""Our commands by their names in other tools."""
 
 
 class _GroupedHelp(click.Group):
-    """A command whose help lists commands by group. It knows their names in other tools."""
+    """Command group whose help lists commands by topic, and that knows names of other tools."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])  # click 8.2 and newer raise the help as an error
@@ -137,7 +137,6 @@ def run(arguments: list[str] | None) -> int:
 
 
 def _usage(error: click.ClickException) -> list[str]:
-    """Return click's own message on a wrong command, with the text on one line."""
     message = f"Error: {error.format_message()}"
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return [message]

@@ -62,7 +62,7 @@ def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | 
 
 
 def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOptions) -> None:
-    """Fill the output cache; exits with 4 if an output is missing or was refused."""
+    """Fill the output cache. Exit with 4 if an output is missing or was refused."""
     later = {"--junit": run.junit_file, "--markdown": run.markdown_file, "--require-tracking": run.require_tracking}
     if unmet := [option for option, value in later.items() if value]:
         raise click.UsageError(f"--shard only reads outputs, so {unmet[0]} has no effect; remove one of them")
@@ -382,11 +382,7 @@ def _write(text: str, file: str | None) -> None:
 
 
 def _chosen(form: Form | None, output: str | None) -> Form:
-    """What to write.
-
-    Raises:
-        UsageError: the ending of the file does not say, or a page would go to a terminal.
-    """
+    """Return the form of the report. Raise UsageError if it is unknown, or a page would go to a terminal."""
     if output is None:
         if form in (None, "html") and sys.stdout.isatty():
             raise click.UsageError(
@@ -401,7 +397,7 @@ def _chosen(form: Form | None, output: str | None) -> Form:
 
 @contextmanager
 def _nothing_recorded() -> Iterator[None]:
-    """Say of an error of the disk, and of Ctrl-C, that nothing was recorded, unless it says what was."""
+    """Add to errors of the disk, and to Ctrl-C, that nothing was recorded."""
     try:
         yield
     except (OSError, KeyboardInterrupt) as error:
@@ -412,7 +408,6 @@ def _nothing_recorded() -> Iterator[None]:
 
 @contextmanager
 def _reported(config: str, run: EvaluationOptions) -> Iterator[None]:
-    """Write an evaluation that ends with an error into the files asked for and the summary of a GitHub job."""
     try:
         yield
     except LockedError:
@@ -432,9 +427,6 @@ def _reported(config: str, run: EvaluationOptions) -> Iterator[None]:
 
 
 def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
-    """Write the gate verdicts into the files asked for and the summary of a GitHub job, print the evaluation, and exit
-    with its code.
-    """
     from rankledger.pipeline.report.headline import headline_of
     from rankledger.pipeline.report.terminal import NO_RECORD
     from rankledger.pipeline.report.verdicts import write_reports
@@ -461,7 +453,6 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
 
 
 def _print_verdicts(evaluation: Evaluation, *, height: int | None = None) -> None:
-    """Print what the gates say, in as many lines; None prints all."""
     from rankledger.pipeline.report.verdicts import table
 
     if evaluation.verdicts:
@@ -471,9 +462,7 @@ def _print_verdicts(evaluation: Evaluation, *, height: int | None = None) -> Non
 
 
 def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = False) -> None:
-    """Print an evaluation on stdout, with `quiet` the record's path alone; warnings and, with `quiet`, what failed go
-    to stderr.
-    """
+    """Print an evaluation, or with `quiet` its record's path, on stdout, and warnings on stderr."""
     from rankledger.pipeline.report.messages import failures
     from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
     from rankledger.pipeline.report.verdicts import failing

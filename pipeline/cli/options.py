@@ -25,7 +25,7 @@ def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | N
 
 
 def file(*names: str, help: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """An option that takes the path of a file to write."""
+    """Return an option for the path of an output file."""
     return click.option(*names, type=click.Path(), metavar="FILE", callback=_in_a_folder, help=help)
 
 
@@ -36,7 +36,7 @@ def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) ->
 
 
 def form(command: click.decorators.FC) -> click.decorators.FC:
-    """`--json` and `--markdown`; the last wins: the `form`, None for a table."""
+    """Return the options `--json` and `--markdown`. The last one wins, and None is a table."""
     for name, text in (("markdown", "Print Markdown."), ("json", "Print one JSON object.")):
         command = click.option(f"--{name}", "form", flag_value=name, help=text)(command)
     return command
@@ -94,20 +94,18 @@ class EvaluationOptions(NamedTuple):
 
     @property
     def reading(self) -> dict[str, Any]:
-        """Arguments of `read_shard`."""
         names = ("jobs", "backend", "scheduler", "runs_dir")
         seed = () if self.seed is None else (f"seed={self.seed}",)
         return {name: getattr(self, name) for name in names} | {"overrides": (*self.overrides, *seed)}
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `evaluate` and `nightly`."""
         command = ["rankledger", *sys.argv[1:]]
         return self.reading | {"records": self.records, "tracking": not self.no_tracking, "command": command}
 
 
 class RecordOptions(NamedTuple):
-    """Options of a command that looks at records: the name of the evaluation, and the place of the records."""
+    """Options of commands that read records."""
 
     name: str | None
     runs_dir: str
@@ -115,7 +113,6 @@ class RecordOptions(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of a function of the package."""
         return self._asdict()
 
 
@@ -123,8 +120,6 @@ _Command: TypeAlias = Callable[..., None]
 
 
 def _bundle(argument: str, kind: Callable[..., object], names: Iterable[str], *given: Any) -> Callable[..., _Command]:
-    """Return a decorator that gives a command options, those of `names` as one `kind` in one argument."""
-
     def decorate(command: _Command) -> _Command:
         @functools.wraps(command)
         def with_options(**values: Any) -> None:

@@ -1,6 +1,6 @@
-"""Exit codes, and printing: results on stdout, messages on stderr.
+"""Exit codes and printing: results on stdout, messages on stderr.
 
-Text from a file, such as an id, a path or a key, cannot end a line, control the terminal or give a CI a command.
+Text from a file cannot end a line, control the terminal or give a CI a command.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def print_text(text: str) -> None:
 
 
 def print_bytes(texts: Iterable[str]) -> None:
-    """Write texts on stdout in UTF-8 as they are, because other programs compare the bytes."""
+    """Write texts on stdout in UTF-8 unchanged."""
     with aside(), unread_is_fine(sys.stdout):
         sys.stdout.buffer.writelines(text.encode(errors="surrogateescape") for text in texts)
         sys.stdout.flush()
@@ -118,11 +118,7 @@ def height() -> int:
 
 
 def colour() -> bool:
-    """Return whether stdout takes colors, as for Python's own output.
-
-    NO_COLOR forbids them (https://no-color.org), then FORCE_COLOR asks for them, then a terminal takes them that is not
-    dumb.
-    """
+    """Return whether stdout takes colors, by NO_COLOR, FORCE_COLOR and the terminal, as in Python."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -132,9 +128,9 @@ def colour() -> bool:
 
 @contextmanager
 def unread_is_fine(stream: TextIO) -> Iterator[None]:
-    """Ignore a reader that has closed its end, as in `rankledger … 2>&1 | head`, and any error of stderr.
+    """Ignore a closed reader, as in `rankledger … 2>&1 | head`, and any error of stderr.
 
-    After an error the stream writes to /dev/null. At exit Python would try the rest again and change the exit code.
+    After an error the stream writes to /dev/null, because Python would try the rest again at exit.
     """
     try:
         yield

@@ -90,14 +90,9 @@ def explain(
 
 
 class _Margin(click.types.FloatParamType):
-    """A number; a share of the baseline's figure, which a gate may have, cannot be planned."""
+    """Type of a number. A share of the baseline's estimate is rejected, because it cannot be planned."""
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number.
-
-        Raises:
-            BadParameter: it is none.
-        """
         if isinstance(value, str) and value.rstrip().endswith("%"):
             self.fail(f"{value!r}: relative margins cannot be planned; write one on the measure's scale, such as 0.01")
         return float(click.FLOAT(value, param, ctx))

@@ -1,4 +1,4 @@
-"""Browsing records: one shown or loaded, all listed, or those found that hold a figure."""
+"""Functions that show, load, list and find records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def show(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> Evaluation:
-    """The evaluation that a reference means, as far as a report shows one: arguments and errors are those of `load`."""
+    """Return the evaluation of a reference without the scores of its queries. See `load`."""
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     record, lost = record_to_show(reference, name, workspace)
     for table in TABLES.keys() - {"curves"}:
@@ -45,7 +45,7 @@ def load(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> Evaluation:
-    """The evaluation that a record holds, with the scores of its queries.
+    """Return the evaluation of a record, with the scores of its queries.
 
     Args:
         reference: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted`
@@ -56,11 +56,11 @@ def load(
         tracking_uri: the tracking store that a run is in.
 
     Returns:
-        What `evaluate` returned, with the same tables.
+        The evaluation with the same tables as from `evaluate`.
 
     Raises:
-        InputError: there is no such record, it is damaged, or a word means another one for each model.
-        OSError: the place of records cannot be reached.
+        InputError: The record does not exist or is corrupt, or a word means another record for each model.
+        OSError: The records location cannot be reached.
     """
     evaluation = show(str(reference), name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri)
     assert evaluation.record is not None, "a reference means a record"
@@ -68,7 +68,6 @@ def load(
 
 
 def _results(path: Path) -> Iterator[Scores]:
-    """The scores of a record, in the order in which its models were evaluated."""
     opened = open_record(path)
     assert opened.record is not None, "a record was opened"
     planned = {dataset.name: dataset for dataset in opened.planned.datasets}
@@ -83,16 +82,16 @@ def _results(path: Path) -> Iterator[Scores]:
 def list_evaluations(
     name: str | None = None, *, runs_dir: str | Path = "runs", records: str | None = None
 ) -> RecordList:
-    """The evaluations of a name, most recent first.
+    """Return the evaluations, most recent first.
 
     Args:
-        name: the evaluation's name in its config; by default all.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        name: Evaluation name. By default all.
+        runs_dir: Runs folder.
+        records: Records location, by default the runs folder.
 
     Raises:
-        InputError: there is none of that name, or none of them can be read.
-        OSError: the place of records cannot be reached.
+        InputError: There is no evaluation of that name, or none can be read.
+        OSError: The records location cannot be reached.
     """
     workspace = Workspace.open(runs_dir, records)
     scan = scan_records(workspace.records, name, _summary)
@@ -128,18 +127,18 @@ def find(
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> FigureMatch:
-    """The recorded figures that round to a published one, to as many digits as it has.
+    """Return the recorded values that round to a published one.
 
     Args:
-        published: such as `0.4312`, or `43.12%`.
-        measure: the measure, such as `nDCG@10`; by default all.
-        name: the evaluations to search; by default all.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        published: Value, such as `0.4312` or `43.12%`.
+        measure: Measure, such as `nDCG@10`. By default all.
+        name: Evaluation name. By default all.
+        runs_dir: Runs folder.
+        records: Records location, by default the runs folder.
 
     Raises:
-        InputError: it is no number, there is no evaluation of the name, or no record has the measure.
-        OSError: the place of records cannot be reached.
+        InputError: The value is no number, or no record has the name or the measure.
+        OSError: The records location cannot be reached.
     """
     low, high = _range(published)
     stored = Workspace.open(runs_dir, records).records
@@ -157,7 +156,6 @@ def find(
 
 
 def _range(published: str) -> tuple[Decimal, Decimal]:
-    """What rounds to the figure: half a unit of its last digit on either side, ends included."""
     text = published.strip()
     try:
         value = Decimal(text.removesuffix("%"))

@@ -1,4 +1,4 @@
-"""From a config to a finished record; or to what it would evaluate."""
+"""Evaluation and validation of a config, or of outputs in memory."""
 
 from __future__ import annotations
 
@@ -63,49 +63,44 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate every model of a config, or outputs in memory.
 
-    A config's evaluation is recorded and logged to MLflow; if no output can be evaluated, no record is written. Of
-    judgments and outputs nothing is written unless you ask for it, and the figures are those that a config with files
-    of the same rows and the same name of the dataset gives. What is worth knowing, such as the tool that a file was
-    taken to be of, is a warning of the category `InputWarning`, and so is an output that was refused.
+    The evaluation of a config is recorded and logged to MLflow. Outputs in memory give the same scores as a config with
+    files of the same rows and the same dataset name. Refused outputs and other notices are warnings of the category
+    `InputWarning`.
 
     Args:
-        judgments: a config: the YAML file; or a record, by its path or id, `last`, `last_passed`, `previous` or
-            `accepted`, to evaluate its config again. Its inputs must be what they were; outputs may be missing if the
-            output cache has them. With `outputs`, the judgments: a path, a data frame or Arrow table with the columns
-            `query_id`, `doc_id` and `relevance`, `{query: {document: relevance}}`, or tuples of these three.
-        outputs: the models' outputs, by model: likewise, with `score` in the place of `relevance`. If the first measure
-            is for ratings, the columns are `rating` and `prediction`.
-        measures: the measures of outputs in memory, such as `["ndcg@10", "ap"]`; the first one leads. A metric of your
-            own is a function, a `Metric`, or a `Measure` of it.
-        baseline: the model that the others are compared with, or `all_pairs`; by default none are compared.
-        queries: the queries table: a path, or a table with the column `query_id`.
-        documents: the catalogue: a path, or a table with the column `doc_id`.
-        interactions: what users consumed in training: a path, a table with `query_id` and `doc_id`, `{query:
-            [document, …]}`, or tuples of these two.
-        exclude: documents to leave out of the rankings of queries: likewise.
-        exclude_self: whether to leave out the document whose id is the query's, too.
-        seen: whether recommendations that stand in the interactions are a reason to `refuse` the output, or to `remove`
-            them, or are counted, `count`, as by default.
-        dataset: what the dataset is called. Random numbers are drawn by its name.
-        name: of outputs in memory, what the evaluation is called, by default `in-memory`; else the evaluation that the
-            words refer to, by default the only one that has records.
-        overrides: `key.path=value` texts that win over the file, or that set any key of a config that has no argument.
-        date: what `{date}` in paths stands for; a record has its own.
-        jobs: workers, instead of the config's.
+        judgments: Path of a config. Or a record to evaluate again from its unchanged inputs: its path or id, `last`,
+            `last_passed`, `previous` or `accepted`. With `outputs`, the judgments: a path, a data frame or Arrow table
+            with `query_id`, `doc_id` and `relevance`, `{query: {document: relevance}}`, or tuples of these three.
+        outputs: Outputs by model in the same forms, with `score` in place of `relevance`. If the first measure is for
+            ratings, the columns are `rating` and `prediction`.
+        measures: Measures of outputs in memory, such as `["ndcg@10", "ap"]`, the primary measure first. A custom metric
+            is a function, a `Metric`, or a `Measure` of it.
+        baseline: Model that the others are compared with, or `all_pairs`. By default none are compared.
+        queries: Queries table: a path, or a table with the column `query_id`.
+        documents: Catalogue: a path, or a table with the column `doc_id`.
+        interactions: Training interactions: a path, a table with `query_id` and `doc_id`, `{query: [document, …]}`, or
+            tuples of these two.
+        exclude: Documents to remove from the rankings of queries, in the same forms.
+        exclude_self: True removes the document whose id is the query's, too.
+        seen: Treatment of recommendations that are in the interactions: `refuse` the output, `remove` or `count` them.
+        dataset: Name of the dataset, on which random numbers depend.
+        name: Name of the evaluation of outputs in memory, by default `in-memory`. For a record, the evaluation that the
+            words refer to, optional if only one has records.
+        overrides: `key.path=value` texts that set keys of the config.
+        date: Value of `{date}` in paths. A record has its own.
+        jobs: Number of workers, instead of the config's.
         backend: `threads`, `processes` or `dask`, instead of the config's.
-        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
-        runs_dir: where records and the default MLflow store are.
-        records: where records are kept, instead of where the config says: a folder, or the URL of one.
-        record: whether to write a record; by default for a config, and for outputs in memory that are tracked.
-        tracking: whether to log to MLflow, where the config does not rule it out; by default for a recorded config.
-        command: the words of the command line that asked for it, if one did; they are recorded, and what would be a
-            warning is the command's to print.
+        scheduler: Address of a Dask cluster, instead of the config's.
+        runs_dir: Folder of records and of the default MLflow store.
+        records: Folder or URL of the records, instead of the config's.
+        record: True writes a record. By default true for a config, and for outputs in memory that are tracked.
+        tracking: True logs to MLflow unless the config forbids it. By default true if a config is recorded.
+        command: Arguments of the command line to record. Warnings are then left to the command.
 
     Raises:
-        InputError: the config, an argument, judgments, queries or documents are wrong, or all outputs in memory are. A
-            model output that is missing or refused is among the evaluation's failures instead, and the others are
-            evaluated.
-        OSError: the record could not be written.
+        InputError: The config, an argument, judgments, queries or documents are wrong, or all outputs in memory are. A
+            missing or refused output of a config is among the evaluation's failures instead.
+        OSError: The record could not be written.
     """
     workspace = Workspace.open(runs_dir, records)
     tables = {"queries": queries, "documents": documents, "interactions": interactions, "exclude": exclude}
@@ -160,7 +155,6 @@ def evaluate(
 
 
 def _warn(evaluation: Evaluation) -> None:
-    """Say, where `evaluate` was called, what a command prints on stderr or below its tables."""
     reasons = (failure.reason for failure in evaluation.failures)
     for line in dict.fromkeys((*reasons, *map(str, evaluation.data_warnings), *evaluation.warnings)):
         warnings.warn(line, InputWarning, stacklevel=_CALLER)
@@ -169,10 +163,7 @@ def _warn(evaluation: Evaluation) -> None:
 def validate(
     config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None, jobs: int | None = None
 ) -> Validation:
-    """Read everything that a config names and compute nothing.
-
-    Arguments and errors are those of `evaluate`.
-    """
+    """Read everything that a config names and compute nothing. Arguments and errors are those of `evaluate`."""
     opened = open_config(config, overrides=overrides, date=date)
     loaded, planned = opened.loaded, opened.planned
     if unusable := loaded.document.unusable_targets:

@@ -1,4 +1,4 @@
-"""The evaluation as the workflow returns it: new, or read from a record as it was when it was evaluated."""
+"""The evaluation that functions return, new or read from a record."""
 
 from __future__ import annotations
 
@@ -25,38 +25,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(results.Evaluation):
-    """An evaluation that can be shown, and asked about its models and queries.
-
-    Reports and comparisons are those of its record. One that has none is written to a temporary folder for them, which
-    is removed at once.
-    """
+    """A complete evaluation, new or read from a record."""
 
     _read: tuple[Opened, Inputs] | None = None
 
     @classmethod
     def from_results(cls, evaluation: results.Evaluation, read: tuple[Opened, Inputs] | None = None) -> Evaluation:
-        """Return the same evaluation as users get it, with its config and inputs if they are in memory alone."""
+        """Return the evaluation for users, with its config and inputs if they are in memory only."""
         values = {field.name: getattr(evaluation, field.name) for field in fields(results.Evaluation)}
         return cls(**values, _read=read)
 
     @property
     def headline(self) -> str:
-        """What broke, where, since when and whose it is; or that nothing did. Plain text, in a few short sentences."""
+        """Sentences on what failed, where, since when, and who owns it, or that nothing did."""
         from rankledger.pipeline.report.headline import headline_of
 
         return headline_of(self)
 
     def compare(self, base: str, candidate: str, *, measure: str | None = None, top: int = 10) -> ComparisonReport:
-        """What changes from one model to another, as `rankledger.compare` says it of two records.
+        """Compare two models query by query.
 
         Args:
-            base: the model to compare with.
-            candidate: the model to compare.
-            measure: the measure to rank queries by; by default the lead measure.
-            top: how many queries to list on each dataset.
+            base: Model to compare with.
+            candidate: Model to compare.
+            measure: Measure that orders the queries. By default the primary measure.
+            top: Number of queries to list on each dataset.
 
         Raises:
-            InputError: there is no such model or measure.
+            InputError: The model or the measure does not exist.
         """
         from rankledger.pipeline.history.baselines import retrieved_ranks
         from rankledger.pipeline.history.compare import compare_sides
@@ -75,16 +71,16 @@ class Evaluation(results.Evaluation):
     def explain(
         self, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None
     ) -> Explanation:
-        """The score of one query, with what each document adds to it.
+        """Explain the score of one query by its documents.
 
         Args:
-            model: the model.
-            query: the query.
-            measure: the measure, whether it was computed or not; by default the lead measure.
-            dataset: the dataset; by default the one that judges the query.
+            model: Model to explain.
+            query: Query to explain.
+            measure: Measure, computed or not. By default the primary measure.
+            dataset: Dataset. By default the one that judges the query.
 
         Raises:
-            InputError: a name is unknown, or a file has changed.
+            InputError: A name is unknown, or a file has changed.
         """
         from rankledger.pipeline.commands import explain
 
@@ -105,24 +101,21 @@ class Evaluation(results.Evaluation):
         headers: Mapping[str, str] | None = None,
         fit: Fit = "column",
     ) -> str:
-        """Tables for a paper, one for each dataset; by default of all measures that fit.
-
-        The other arguments are those of `TableStyle`.
-        """
+        """Write a LaTeX table per dataset, of all measures that fit by default. See `TableStyle`."""
         from rankledger.pipeline.report.forms import TableStyle
 
         return self._report("latex", measures, TableStyle(intervals, sort, arrows, caption, headers or {}, fit))
 
     def to_markdown(self, measures: Sequence[str] = ()) -> str:
-        """A summary for a pull request; by default of all measures that fit."""
+        """Write a summary for a pull request, by default of all measures that fit."""
         return self._report("markdown", measures)
 
     def report(self, path: str | Path, measures: Sequence[str] = ()) -> None:
-        """Write a report: a page, Markdown, LaTeX or CSV, as the path ends in .html, .md, .tex or .csv.
+        """Write a report. The path ends in .html, .md, .tex or .csv.
 
         Raises:
-            InputError: the path ends otherwise, or there is no such measure.
-            OSError: it cannot be written.
+            InputError: The path has another ending, or the measure does not exist.
+            OSError: The file cannot be written.
         """
         from rankledger.pipeline.report.forms import ENDINGS
         from rankledger.pipeline.report.verdicts import write_text
@@ -153,7 +146,6 @@ class Evaluation(results.Evaluation):
                     raise InputError(*(line.replace(str(path), self.evaluation_id) for line in error.lines)) from None
 
     def __str__(self) -> str:
-        """Return the leaderboard as plain text, as wide as the terminal."""
         from rankledger.pipeline.report.terminal import leaderboard
 
         return leaderboard(self, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()

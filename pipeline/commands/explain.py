@@ -1,4 +1,4 @@
-"""From a config or a record to the arithmetic of one score."""
+"""Explanation of one score of a config or record."""
 
 from __future__ import annotations
 
@@ -48,30 +48,29 @@ def explain(
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> Explanation:
-    """The score of one query, with what each document adds to it.
+    """Explain the score of one query by its documents.
 
-    Of the inputs, the judgments and the output of that model on that dataset are read, and no other; with `against`
-    those of two models.
+    Only the judgments and the outputs of the named models on that dataset are read.
 
     Args:
-        source: a config; or a record, by its path or id, `last`, `last_passed`, `previous` or `accepted`, whose inputs
-            must be what they were. The words mean the record of that model.
-        model: the model.
-        query: the query.
-        against: another model, whose score of the same query is explained beside it.
-        measure: the measure, whether a suite has it or not; by default the lead measure of the dataset.
-        dataset: the dataset; by default the one that judges the query.
-        replicate: the replicate of a model that has several: the score of one output is explained, not a mean.
-        under: the profile under which to show the score too.
-        name: the evaluation that the words refer to; by default the only one that has records.
-        overrides: `key.path=value` texts that win over the config.
-        date: what `{date}` in the config's paths stands for.
-        inputs: the folder that the inputs of a record moved to; they are found there by their size and digest.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        source: Config, or a record whose inputs have not changed: its path or id, `last`, `last_passed`, `previous` or
+            `accepted`.
+        model: Model to explain.
+        query: Query to explain.
+        against: Second model whose score of the query is explained, too.
+        measure: Measure, in a suite or not. By default the dataset's primary measure.
+        dataset: Dataset. By default the one that judges the query.
+        replicate: Replicate. Required if the model has several.
+        under: Profile under which the score is shown, too.
+        name: Evaluation that the words refer to. Optional if only one has records.
+        overrides: `key.path=value` texts that set keys of the config.
+        date: Value of `{date}` in the config's paths.
+        inputs: Folder that the inputs of a record moved to. They are found by size and digest.
+        runs_dir: Runs folder.
+        records: Records location, by default the runs folder.
 
     Raises:
-        InputError: a name is unknown, an input is wrong or has changed, or the record has another score.
+        InputError: A name is unknown, an input is wrong or has changed, or the record has another score.
     """
     workspace = Workspace.open(runs_dir, records)
     source = source_of_reference(f"{source}#{model}" if source in WORDS else source, name, workspace)
@@ -105,7 +104,7 @@ def explain_opened(
     under: str | None = None,
     inputs: str | Path | None = None,
 ) -> Explanation:
-    """The same of a config or record that was opened; arguments and errors are those of `explain`."""
+    """Explain a score of an opened config or record. See `explain`."""
     if against == model:
         raise InputError(f"--model: {model!r} is named twice; name another one to compare it with")
     explained = partial(_explained, opened, query=query, under=under, inputs=inputs)
@@ -119,11 +118,7 @@ def explain_opened(
 
 
 def _of_replicate(planned: Plan, model: str, dataset: str | None, replicate: str | None) -> Plan:
-    """The plan with one output of the model on each dataset.
-
-    Raises:
-        InputError: it has several replicates and none is named, or none of that name.
-    """
+    """Return the plan with one output of the model."""
     own = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
     known = [*dict.fromkeys(task.replicate for task in own if task.replicate)]
     if replicate is None and len(known) == 1:
@@ -240,7 +235,6 @@ def _find(
 
 
 def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: Evaluation | None) -> DatasetInput:
-    """The dataset's judgments, and its documents where their number counts; as they were, if a record has them."""
     counting = "documents" in measure.metric.needs or measure.parameters.get("d")  # d of utility: what is left alone
     documents = dataset.documents if counting else None
     interactions = dataset.interactions if dataset.kind == "rankings" else None  # what was seen may be left out
@@ -267,7 +261,6 @@ def _recorded(record: Evaluation, found: Explanation, replicate: str) -> Recorde
 
 
 def _choose_measure(text: str, profile: Profile, own: Mapping[str, Metric]) -> Measure:
-    """The measure of one query that `text` writes, under the profile's defaults; it is a sum over documents."""
     try:
         measure = Measure.parse(text, profile, own)
     except ValueError as error:
@@ -294,7 +287,6 @@ def _choose_profile(name: str, measure: Measure) -> Profile:
 def _choose_tasks(
     planned: Plan, measure: Measure, model: str, dataset: str | None
 ) -> list[tuple[PlannedDataset, Task]]:
-    """Where the model is evaluated and the measure can be taken: on that dataset, by default on any."""
     datasets = {found.name: found for found in planned.datasets}
     if model not in planned.models:
         raise InputError(f"unknown model {model!r}{suggestion(model, planned.models)}")
@@ -311,7 +303,7 @@ def _choose_tasks(
 
 
 def _lacks(dataset: PlannedDataset, measure: Measure) -> str | None:
-    """Why the measure cannot be taken on the dataset; None if it can."""
+    """Return the reason why the measure cannot be computed on the dataset. None if it can."""
     metric = measure.metric
     if kind_of(measure) != dataset.kind:
         return f"{measure} is for {kind_of(measure)}, and the dataset {dataset.name!r} has {dataset.kind}"

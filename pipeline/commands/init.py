@@ -23,7 +23,7 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 
 CONFIG = "rankledger.yaml"
-"""The name of the config that is written."""
+"""Name of the new config."""
 
 _OURS = ("runs/records/", "runs/cache/", "runs/mlflow")  # what evaluations write into the runs folder of a project
 _JUDGED: tuple[Role, ...] = ("judgments", "ratings")
@@ -98,7 +98,6 @@ class FirstConfig:
 
     @property
     def lines(self) -> list[tuple[str, str, str]]:
-        """Path, use and description of each file, or of files alike if there are many."""
         if len(self.files) <= _SHOWN:
             return [*self.files]
         alike: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
@@ -121,8 +120,6 @@ class FirstConfig:
 
 @dataclass
 class _Dataset:
-    """A dataset that is being put together. Paths start at the folder."""
-
     name: str
     kind: Role
     lines: list[tuple[str, str, str]] = field(default_factory=list)  # key, value in YAML, comment
@@ -138,8 +135,6 @@ class _Dataset:
 
 @dataclass
 class _Draft:
-    """A config that is being put together."""
-
     name: str
     datasets: list[_Dataset] = field(default_factory=list)
     has_folders: bool = False  # each dataset has folders of its name, so that paths are templates
@@ -151,7 +146,6 @@ class _Draft:
 
     @property
     def models(self) -> dict[str, dict[str, Recognised]]:
-        """Output of each model by dataset."""
         models: dict[str, dict[str, Recognised]] = {}
         for dataset in self.datasets:
             for model, output in dataset.outputs.items():
@@ -161,10 +155,6 @@ class _Draft:
 
 def init(folder: str | Path = ".", *, force: bool = False) -> FirstConfig:
     """Write `rankledger.yaml` for the files in a folder and below.
-
-    Args:
-        folder: Folder with judgments and outputs of models.
-        force: Overwrite an existing config.
 
     Raises:
         InputError: A config exists already, nothing can be evaluated, or the files do not fit each other.
@@ -233,10 +223,7 @@ def _add_datasets(draft: _Draft, files: Sequence[Recognised]) -> None:
 
 
 def _take_last_night(draft: _Draft, outputs: Sequence[Recognised]) -> list[Recognised]:
-    """Return the outputs of the last date, if any differs from one of another date by the date in its path alone.
-
-    Of several runs of a model on one date, the last is taken.
-    """
+    """Return the outputs of the last date if paths differ by dates alone, one run of each model."""
     runs: dict[tuple[str, str], dict[str, list[Recognised]]] = {}  # by all but the date, and by date
     for output in outputs:
         date, _ = next(iter(_DATE.findall(output.path)), ("", ""))
@@ -262,7 +249,7 @@ def _take_last_night(draft: _Draft, outputs: Sequence[Recognised]) -> list[Recog
 
 
 def _split_by_dataset(draft: _Draft, files: Sequence[Recognised]) -> dict[str, list[Recognised]]:
-    """Return the files of each dataset. A dataset is called as a folder of outputs that its judgments name, too."""
+    """Return the files of each dataset, named like a folder of outputs if its judgments are, too."""
     words = {file.name: [*PurePosixPath(file.path).parts[:-1], _stem(file.path)] for file in files}
     judged = [words[file.name] for file in files if file.role in _JUDGED]
     lists = [file for file in files if file.role in _LISTS]
@@ -433,11 +420,7 @@ def _ids(file: Recognised) -> set[str]:
 
 
 def _write_validated(path: Path, draft: _Draft, files: Sequence[Recognised]) -> None:
-    """Write the config without the outputs that an evaluation refuses.
-
-    Raises:
-        InputError: As of `validate`, or no output is left.
-    """
+    """Write the config without the outputs that an evaluation refuses. Raise InputError if none is left."""
     datasets = {dataset.name: dataset for dataset in draft.datasets}
     with partial_beside(path) as partial:
         partial.write_text(_config_text(draft, files), encoding="utf-8", errors="replace")
@@ -503,14 +486,12 @@ def _model_lines(draft: _Draft) -> Iterator[str]:
 
 
 def _common_outputs(draft: _Draft) -> str:
-    """Return the template of all outputs. Empty if they have several, or one without `{model}`."""
     outputs = {_outputs_of(draft, model)[0] for model in draft.models}
     template = outputs.pop()
     return template if not outputs and "{model}" in template and not template.startswith("{") else ""
 
 
 def _outputs_of(draft: _Draft, model: str) -> tuple[str, tuple[str, ...]]:
-    """Return the outputs of a model in YAML, and its replicates."""
     own = draft.models[model]
     written = {
         dataset: _output_value(output, _template(draft, output, dataset, model)) for dataset, output in own.items()
@@ -522,7 +503,7 @@ def _outputs_of(draft: _Draft, model: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _template(draft: _Draft, file: Recognised, dataset: str, model: str = "") -> str:
-    """Return a path in YAML. `{date}` stands for the night, `{dataset}` and `{model}` for folders and names."""
+    """Return a path in YAML with placeholders for the night, folders and names."""
     *folders, name = map(_braced, file.path.split("/"))
     word, placeholder = (model, "{model}") if model else (dataset, "{dataset}")
     if draft.has_folders:
@@ -560,7 +541,6 @@ def _suite_lines(draft: _Draft) -> Iterator[str]:
 
 
 def _suites(draft: _Draft) -> dict[str, list[tuple[str, str]]]:
-    """Return measures and comments by suite, one for each kind of dataset."""
     suites = {}
     for kind in dict.fromkeys(dataset.kind for dataset in draft.datasets if dataset.kind != "scores"):
         shared = {""}.union(set.intersection(*(dataset.keys for dataset in draft.datasets if dataset.kind == kind)))
@@ -634,12 +614,10 @@ def _line(text: str) -> str:
 
 
 def _braced(path: str) -> str:
-    """Return a path whose braces are no placeholders."""
     return path.replace("{", "{{").replace("}", "}}")
 
 
 def _text(text: str) -> str:
-    """Return a text in YAML whose dollar signs are no variables."""
     return _key(text.replace("$", "$$"))
 
 

@@ -1,4 +1,4 @@
-"""The lists of file formats and of metrics: those built in, those of installed packages, and those of a config."""
+"""Lists of file formats and of metrics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def formats(*, own: bool = False) -> str:
-    """Every format with the endings of its files.
-
-    Args:
-        own: whether to list those of installed packages alone, which are imported for it.
-    """
+    """Return every format with its file endings. `own` imports installed formats and lists only these."""
     lines = [*([] if own else map(_line, FORMATS.values())), *_installed()]
     return "\n".join([*lines, ""]) if lines else "no formats of installed packages: install a package with some\n"
 
@@ -38,15 +34,9 @@ def _line(found: Format) -> str:
 
 
 def measures(name: str | None = None, *, own: bool = False, config: str | Path | None = None) -> str:
-    """Every metric, or one metric at length.
+    """List every metric, or document one. Raise InputError if the metric or the config is wrong.
 
-    Args:
-        name: a metric, or a measure of it; None for all metrics.
-        own: whether to list those of one's own alone: of installed packages, and of the config.
-        config: a config that may name metrics of one's own.
-
-    Raises:
-        InputError: there is no such metric, or the config is wrong, or one of its metrics cannot be used.
+    `own` lists only custom metrics, installed ones and the config's.
     """
     from rankledger.metrics.registry import METRICS  # here and below, because formats need no metrics
     from rankledger.pipeline.report import explanation

@@ -1,9 +1,4 @@
-"""A nightly evaluation: once per date, when its outputs are complete.
-
-An input that is ready is not looked at again. What changes while it is read afterwards is its reader's to refuse.
-
-Conventions: a night is the evaluation's name and a date, and has one evaluation; whoever asks again is shown that one.
-"""
+"""A nightly evaluation: once per name and date, when its outputs are complete."""
 
 from __future__ import annotations
 
@@ -52,13 +47,13 @@ _NAMED = 5  # of what is still missing, in a line of progress
 
 
 class Clock(Protocol):
-    """The time, and its passing; tests have one of their own."""
+    """Source of the time."""
 
     def now(self) -> datetime:
-        """The time in UTC."""
+        """Return the time in UTC."""
 
     def sleep(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Wait for a number of seconds."""
 
 
 class _SystemClock:
@@ -71,34 +66,27 @@ class _SystemClock:
 
 @dataclass(frozen=True)
 class AwaitedInput:
-    """An input that is waited for.
-
-    Attributes:
-        path: as messages name it; a file, a glob, a folder of parts or a URL.
-        task: the output that it is; None for any other file.
-        marker: the name of the file beside it that says it is whole; None where none is asked for.
-        lack: what it is known to lack, so that it need not be looked at; empty where it must be.
-    """
+    """An input that is waited for."""
 
     path: str
-    task: OutputKey | None = None
-    marker: str | None = None
-    lack: str = ""
+    task: OutputKey | None = None  # None if it is no output
+    marker: str | None = None  # name of the file beside it that says it is whole
+    lack: str = ""  # known reason why it is not ready
 
 
 def wait_for(
     wanted: Callable[[], Sequence[AwaitedInput]], rule: Nightly, *, clock: Clock, say: Callable[[str], None]
 ) -> dict[AwaitedInput, str]:
-    """Wait until everything is ready, at most as long as the rule says.
+    """Wait until every input is ready, at most as long as the rule says.
 
     Args:
-        wanted: what to wait for; asked before every look, as outputs of models that nobody listed may turn up.
-        rule: how long, how often, and what ready means.
-        clock: tells the time.
-        say: takes a line of progress, whenever something else is missing than before.
+        wanted: Returns the inputs. Called before every look, because outputs of unlisted models may appear.
+        rule: Time limit, interval, and meaning of ready.
+        clock: Source of the time.
+        say: Prints a line of progress when other inputs are missing than before.
 
     Returns:
-        What is late, and why: one line with its path, the hour and what to do.
+        The reason why each late input is late.
     """
     watch = _Watch(rule, clock)
     deadline = clock.now() + rule.wait
@@ -122,8 +110,6 @@ def wait_for(
 
 
 class _Watch:
-    """What was seen so far."""
-
     def __init__(self, rule: Nightly, clock: Clock) -> None:
         self._rule = rule
         self._clock = clock
@@ -131,7 +117,6 @@ class _Watch:
         self._seen: dict[str, tuple[InputState, datetime]] = {}
 
     def lack_of(self, wanted: AwaitedInput) -> str:
-        """What an input lacks to be ready; empty where it is."""
         if wanted.lack or wanted in self._ready:
             return wanted.lack
         sight = input_state(wanted.path)
@@ -180,28 +165,28 @@ def nightly(
 ) -> Evaluation:
     """Evaluate a night once its outputs are there, or return its existing evaluation and finish delivery.
 
+    A night that cannot be evaluated is recorded with the reason if the disk allows. Its alert is sent, and the error is
+    raised. The night can be tried again.
+
     Args:
-        config: the YAML file.
-        date: the night's date, YYYY-MM-DD, which `{date}` in paths stands for; by default today's in UTC.
-        again: whether to evaluate the night again if it has an evaluation.
-        overrides: `key.path=value` texts that win over the file.
-        jobs: workers, instead of the config's.
+        config: Path of the config.
+        date: Date of the night, YYYY-MM-DD, for `{date}` in paths. By default today in UTC.
+        again: True evaluates the night again if it has an evaluation.
+        overrides: `key.path=value` texts that set keys of the config.
+        jobs: Number of workers, instead of the config's.
         backend: `threads`, `processes` or `dask`, instead of the config's.
-        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
-        runs_dir: where records and the default MLflow store are.
-        records: where records are kept, instead of where the config says: a folder, or the URL of one.
-        tracking: whether to log to MLflow, where the config does not rule it out.
-        command: the words of the command line that asked for it, if one did; they are recorded.
-        clock: the clock used for waiting; by default the machine's.
+        scheduler: Address of a Dask cluster, instead of the config's.
+        runs_dir: Folder of records and of the default MLflow store.
+        records: Folder or URL of the records, instead of the config's.
+        tracking: True logs to MLflow unless the config forbids it.
+        command: Arguments of the command line to record.
+        clock: Clock for waiting. By default the machine's.
 
     Raises:
-        InputError: the config or the date is wrong, or judgments, queries or documents are wrong or late. An output
+        InputError: The config or the date is wrong, or judgments, queries or documents are wrong or late. An output
             that is late, missing or refused is among the evaluation's failures instead.
-        LockedError: another process is evaluating the same night.
-        OSError: the record could not be written.
-
-    A night that could not be evaluated is recorded with the reason if the disk allows, its alert is sent, and the error
-    is raised. The night stays free for another attempt.
+        LockedError: Another process is evaluating the same night.
+        OSError: The record could not be written.
     """
     clock = clock or _SystemClock()
     night = _date_of(date, clock.now())
@@ -252,7 +237,6 @@ def nightly(
 
 
 def _tell(line: str) -> None:
-    """Print a line on stderr, also where it is to be quiet."""
     with aside():
         print(one_line(line), file=sys.stderr, flush=True)
 
@@ -260,10 +244,7 @@ def _tell(line: str) -> None:
 def _record_failure(
     error: Exception, config: Path, loaded: Loaded, workspace: Workspace, known: dict[str, Any]
 ) -> None:
-    """Record and deliver a night that could not be evaluated, and send its alert. Skip mistakes of the config.
-
-    The night stays free for another attempt. Nothing is recorded twice if the next attempt fails alike.
-    """
+    """Record and deliver a failed night once, and send its alert. Skip mistakes of the config."""
     from rankledger.pipeline.delivery.alerts import send_alerts
 
     try:
@@ -317,7 +298,7 @@ def _date_of(text: str | None, now: datetime) -> str:
 
 
 def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Plain:
-    """The evaluation that a record is of; what could not be delivered when it was made is delivered now."""
+    """Return the evaluation of a record. Deliver now what could not be delivered before."""
     record = read_record(path)
     try:
         receipt = read_receipt(workspace.records, path.name)
@@ -334,7 +315,6 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
 
 
 def _alerted(evaluation: Plain, loaded: Loaded, workspace: Workspace) -> Evaluation:
-    """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
     if not loaded.document.raw.get("notify"):
         return Evaluation.from_results(evaluation)
     from rankledger.pipeline.delivery.alerts import send_alerts
@@ -344,7 +324,7 @@ def _alerted(evaluation: Plain, loaded: Loaded, workspace: Workspace) -> Evaluat
 
 
 def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
-    """The night's plan, once its inputs are ready or the time is up; outputs that are late are marked in it."""
+    """Return the night's plan once its inputs are ready or the time is up. Late outputs are marked."""
     rule = loaded.config.nightly
     late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say)
     planned = plan(loaded, night)
@@ -356,7 +336,7 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
 
 
 def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
-    """Everything that the night reads; models that are searched for are known when an output of theirs is there."""
+    """Return all inputs of the night. A searched model is known once one of its outputs exists."""
     if patterns := unmatched_searches(loaded, night):
         return tuple(AwaitedInput(Source(pattern).shown.path, lack="no model yet") for pattern in patterns)
     planned = plan(loaded, night)

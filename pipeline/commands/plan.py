@@ -1,4 +1,4 @@
-"""From a record to the queries that a gate needs."""
+"""The number of queries that a gate needs, planned from a record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import work
 
 Planned: TypeAlias = tuple[PowerLine, Variation | None]
-"""A line with the variation that it is planned by; None if nothing can be planned."""
+"""Row with the variation that it is planned by. None if nothing can be planned."""
 
 _MOST_POINTS = 8  # of a power curve: as many as fit into 80 columns beside a short name
 _UNSAMPLED = Settings(0, 0, Workers(jobs=1))  # variances come from the scores themselves
@@ -36,21 +36,12 @@ _UNSAMPLED = Settings(0, 0, Workers(jobs=1))  # variances come from the scores t
 
 @dataclass(frozen=True)
 class _Goal:
-    """What is planned for.
-
-    Attributes:
-        margin: the drop that the gate accepts.
-        change: the true change that is assumed, oriented.
-        power: how often the gate should pass.
-    """
-
     margin: float
     change: float
     power: float
 
     @property
     def distance(self) -> float:
-        """From the limit to the true difference."""
         return self.margin + self.change
 
 
@@ -68,29 +59,29 @@ def plan(
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> PowerPlan:
-    """Return how many queries a gate needs to pass a model that changed by as much as you assume.
+    """Return how many queries a gate needs to pass a model that changed by an assumed amount.
 
-    It is planned by the paired differences of a record, each model against the baseline of its `comparison`, and by the
-    rule of gates. A gate passes a line at `bootstrap.confidence`, however many lines it has.
+    The plan uses the paired differences of a record, each model against the baseline of its `comparison`, and the rule
+    of gates at the level `bootstrap.confidence`.
 
     Args:
-        record: the record, as `show` takes it, with or without `#model`.
-        margin: the drop that the gate accepts, on the measure's scale; negative if it asks for an improvement.
-        measure: the measure; by default the lead measure.
-        against: what to compare with instead of the baseline, as BASE of `compare`, such as `last_passed`.
-        change: the true change that you assume, positive for an improvement; not the one that was observed.
-        power: how often the gate should pass if that is the change.
-        slices: whether to plan for every slice, too.
-        name: the evaluation that the words refer to; by default the only one that has records.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        record: Record, as `show` takes it, optionally with `#model`.
+        margin: Accepted drop on the measure's scale. Negative if the gate asks for an improvement.
+        measure: Measure. By default the primary measure.
+        against: Reference to compare with instead of the baseline, such as `last_passed`.
+        change: Assumed true change, positive for an improvement. Do not use the observed change.
+        power: Probability that the gate passes if that is the change.
+        slices: True plans for every slice, too.
+        name: Evaluation that the words refer to. Optional if only one has records.
+        runs_dir: Runs folder.
+        records: Records location, by default the runs folder.
 
     Returns:
         The plan, with the tables `needed` and `curve`.
 
     Raises:
-        InputError: there is no such record or measure; no number of queries would do; or all differences rest on too
-            few queries to plan by.
+        InputError: The record or the measure does not exist, no number of queries suffices, or all differences rest on
+            too few queries.
     """
     goal = _goal(margin, change, power)
     workspace = Workspace.open(runs_dir, records)
@@ -125,22 +116,13 @@ def plan(
 
 
 def write_curve(plan: PowerPlan, path: str | Path) -> None:
-    """Write the power curves as CSV, a row per point with the columns of `PowerPoint`; None is an empty cell.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write the power curves as CSV with the columns of `PowerPoint`. None is an empty cell."""
     with partial_beside(Path(path)) as partial:
         write_lines(partial, PowerPoint, plan.points)
         partial.replace(path)
 
 
 def _goal(margin: float, change: float, power: float) -> _Goal:
-    """What is planned for, if any number of queries could do.
-
-    Raises:
-        InputError: none could.
-    """
     for option, value in (("--margin", margin), ("--change", change), ("--power", power)):
         if not math.isfinite(value):
             raise InputError(f"{option}: found {value}; write a finite number")
@@ -155,11 +137,7 @@ def _goal(margin: float, change: float, power: float) -> _Goal:
 
 
 def _refuse_idle(goal: _Goal, measures: Iterable[Measure]) -> None:
-    """Refuse measures that cannot be held to the margin.
-
-    Raises:
-        InputError: one has no better direction, or the margin is as wide as its range.
-    """
+    """Reject measures without a better direction, or with a range as narrow as the margin."""
     for measure in measures:
         low, high = measure.metric.range
         if measure.metric.direction == "neither":
@@ -172,7 +150,6 @@ def _refuse_idle(goal: _Goal, measures: Iterable[Measure]) -> None:
 
 
 def _references(record: str, against: str | None, name: str | None, workspace: Workspace) -> References:
-    """The records whose models are compared: two, or one with itself by its `comparison`."""
     if against is not None:
         return open_sides(against, record, name=name, workspace=workspace)
     found, lost = record_to_show(record, name, workspace)
@@ -194,14 +171,7 @@ def _pairs(opened: Opened, path: Path, model: str | None) -> tuple[tuple[str, st
 
 @dataclass(frozen=True)
 class _Asked:
-    """A difference that is planned by.
-
-    Attributes:
-        match: the dataset.
-        slice: `all`, or a slice.
-        models: the model, and what it is compared with.
-        difference: of the two.
-    """
+    """A difference to plan by. `slice` is `all` or a slice."""
 
     match: Match
     slice: str
@@ -210,7 +180,6 @@ class _Asked:
 
     @property
     def what(self) -> str:
-        """It in words, such as `web, market=de: ndcg@10 of dense against bm25`."""
         where = self.match.name if self.slice == ALL else f"{self.match.name}, {self.slice}"
         return f"{where}: {self.match.measures[0]} of {self.models[0]} against {self.models[1]}"
 
@@ -304,7 +273,7 @@ def _points(planned: Sequence[Planned], goal: _Goal, confidence: float) -> Itera
 
 
 def _sizes(lines: Sequence[PowerLine]) -> list[int]:
-    """Numbers of queries around those of the record and those that are needed: 1, 2 and 5 times powers of ten."""
+    """Return rounded numbers of queries around the number in the record and the planned one."""
     known = [n for line in lines for n in (line.n_queries, line.queries_needed) if n is not None]
     steps = [first * 10**exponent for exponent in range(1, 19) for first in (1, 2, 5)]
     within = [n for n in steps if min(known) <= 4 * n and n <= 4 * max(known)]

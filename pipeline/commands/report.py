@@ -1,4 +1,4 @@
-"""From references to a report of the evaluations that they mean, or to files that other tools read."""
+"""Reports of evaluations, and exports for other tools."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def report(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> str:
-    """One report of one or several evaluations, as text; the page of several is an index of theirs.
+    """Return a report of one or several evaluations as text. The page of several is an index.
 
     Args:
         references: each an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`,
@@ -61,9 +61,8 @@ def report(
         tracking_uri: the tracking store that a run is in.
 
     Raises:
-        InputError: there is no such record or measure, or a record is damaged, or has no figure where figures are all
-            that was asked for.
-        OSError: the place of records cannot be reached.
+        InputError: The record or the measure does not exist, the record is corrupt, or it lacks the requested values.
+        OSError: The records location cannot be reached.
     """
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     if style is not None and form != "latex":
@@ -145,7 +144,7 @@ def _page(record: Evaluation, workspace: Workspace, measures: Sequence[str], *, 
 
 
 def _narrowed(record: Evaluation, measures: Sequence[str]) -> Evaluation:
-    """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it."""
+    """Return the record with the rows of these measures. The first of a dataset is its primary measure."""
     place = {measure: number for number, measure in enumerate(_chosen(record, measures))}
     estimates = sorted((row for row in record.estimates if row.measure in place), key=lambda row: place[row.measure])
 
@@ -166,7 +165,6 @@ def _chosen(record: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_history(page: Page, last: int, workspace: Workspace) -> Page:
-    """The page with the series that have more than one night; what keeps them from being read is remarked on."""
     histories, remarks = [], []
     for measure in dict.fromkeys(page.evaluation.leading.values()):
         try:
@@ -196,7 +194,7 @@ def export(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> tuple[Path, ...]:
-    """Write an evaluation in the schema of Every Eval Ever, version 0.3.0: each model's figures, and its scores.
+    """Write an evaluation in the schema of Every Eval Ever, version 0.3.0.
 
     Args:
         reference: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted`
@@ -208,11 +206,11 @@ def export(
         tracking_uri: the tracking store that a run is in.
 
     Returns:
-        The files that were written.
+        The written files.
 
     Raises:
-        InputError: there is no such record, it is damaged, or it has no figures.
-        OSError: the place of records cannot be reached, or a file cannot be written.
+        InputError: The record does not exist, is corrupt, or has no values.
+        OSError: The records location cannot be reached, or a file cannot be written.
     """
     record = record_of(reference, name, Workspace.open(runs_dir, records, tracking_uri))
     if damaged := next(damaged_files(record), None):
@@ -229,7 +227,6 @@ def export(
 
 
 def _columns(record: Evaluation, model: str) -> Iterator[ScoreColumn]:
-    """The scores of a model on every dataset by every measure; those of a family replicate by replicate."""
     for (dataset, own), outputs in record.manifest.tasks.items():
         for measure in record.manifest.datasets[dataset].measures if own == model else ():
             for output in outputs:

@@ -1,7 +1,6 @@
-"""A record evaluated again from its inputs, and compared with what was recorded.
+"""Reproduction of a record from its inputs.
 
-What the manifest says was computed is computed again, whatever the defaults are by now. Nothing is taken from the
-output cache, nothing is logged, and gates are left out: they look at other records, and decide no figure.
+Settings are those of the manifest. The output cache, MLflow and gates are not used.
 """
 
 from __future__ import annotations
@@ -45,23 +44,13 @@ _ROLES = ("judgments", "ratings", "queries", "documents", "interactions", "exclu
 
 
 def locate(planned: Plan, record: Evaluation, *, folder: Path | None, scratch: Path) -> tuple[Plan, _Locator]:
-    """Find every file that was evaluated: where the config says, else anywhere in a folder by its size and digest.
-
-    A file that is nowhere with the same bytes is taken where it was, or of its name, and noted as changed. An output
-    that was not evaluated is taken from nowhere.
-
-    Args:
-        planned: what the record's config comes to.
-        record: the record.
-        folder: where inputs may have moved to.
-        scratch: an empty folder, for links.
+    """Find every evaluated file: at its path, else in `folder` by its size and digest.
 
     Returns:
-        The plan by which the inputs are read where they are, without external metrics, which decide no figure; and
-        which of them are elsewhere or have changed.
+        The plan with the present paths, without external metrics, and the inputs that moved or changed.
 
     Raises:
-        InputError: files are nowhere, a line each; or there is no such folder.
+        InputError: Files are missing, one line each, or the folder does not exist.
     """
     locator = _Locator(record, None if folder is None else MovedFiles(folder), scratch)
     datasets = tuple(locator.dataset(dataset) for dataset in planned.datasets)
@@ -76,8 +65,6 @@ def locate(planned: Plan, record: Evaluation, *, folder: Path | None, scratch: P
 
 
 class _Locator:
-    """Goes from input to input, and gathers what is missing, what is elsewhere and what has changed."""
-
     def __init__(self, record: Evaluation, moved: MovedFiles | None, scratch: Path) -> None:
         self.missing: list[str] = []
         self.changed: dict[ChangedInput, None] = {}  # in their order
@@ -89,7 +76,6 @@ class _Locator:
         self._n_links = 0
 
     def dataset(self, dataset: PlannedDataset) -> PlannedDataset:
-        """The dataset with its own files where they are."""
         for role in _ROLES:
             recorded = self._record.manifest.datasets[dataset.name].files(role)
             key = "judgments" if role == "ratings" else role
@@ -100,7 +86,6 @@ class _Locator:
         return dataset
 
     def task(self, task: Task) -> Task:
-        """The task with its output where it is; one that was not evaluated is not there to be."""
         recorded = self._recorded.get(task.key, ())
         if not recorded:
             nowhere = str(self._scratch / "not evaluated" / task.dataset / task.model / task.replicate)
@@ -108,7 +93,6 @@ class _Locator:
         return replace(task, output=self.located(f"{task.key[1]} on {task.dataset}", task.output, recorded))
 
     def located(self, what: str, file: Source, recorded: Sequence[InputFile]) -> Source:
-        """The file by the path under which it is read now."""
         if file.path.startswith(IN_MEMORY):
             self.missing.append(f"{what}: was given in memory, and a record keeps no inputs; evaluate it again")
             return file
@@ -135,7 +119,6 @@ class _Locator:
         return replace(file, path=str(link))
 
     def _now(self, recorded: Sequence[InputFile], here: Sequence[InputFile]) -> Iterator[InputFile | None]:
-        """What each file is now; None where it is nowhere."""
         by_digest, by_path = {file.digest: file for file in here}, {file.path: file for file in here}
         for file in recorded:
             if same := by_digest.get(file.digest):
@@ -170,7 +153,7 @@ def reproduce(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> Reproduction:
-    """Evaluate a record again and say whether it is the same; if it is not, what has changed since.
+    """Evaluate a record again, and report differences and their causes.
 
     Args:
         record: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted` or
@@ -183,7 +166,7 @@ def reproduce(
         tracking_uri: the tracking store that a run is in.
 
     Raises:
-        InputError: there is no such record, it was damaged, or inputs are nowhere to be found.
+        InputError: The record does not exist or is corrupt, or inputs are missing.
     """
     recorded = record_of(record, name, Workspace.open(runs_dir, records, tracking_uri))
     if broken := [*damaged_files(recorded)]:
@@ -200,7 +183,7 @@ def reproduce(
 
 
 def _settings(manifest: Manifest) -> Iterator[str]:
-    """What wins over the record's config: no store, no gates, and every setting as it held, be it by default."""
+    """Return overrides of the record's config: no store, no gates, and every recorded default."""
     yield from ("execution.cache=false", "execution.backend=threads", "gates=")
     for key, value in manifest.model_dump(include=_SETTINGS, exclude_unset=True).items():
         if value is not None:
@@ -210,7 +193,7 @@ def _settings(manifest: Manifest) -> Iterator[str]:
 def _evaluated(
     opened: Opened, recorded: Manifest, workers: Workers, runs_dir: Path
 ) -> tuple[Evaluation | None, tuple[str, ...]]:
-    """What comes of evaluating again, written to the runs folder, None if nothing does; and what fails only now."""
+    """Evaluate again in the runs folder. Return None if nothing can be, and the new failures."""
     workspace = Workspace.open(runs_dir)
     command, evaluation_id = "rankledger reproduce", recorded.evaluation_id
     try:

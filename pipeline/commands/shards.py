@@ -1,7 +1,6 @@
-"""One shard of an evaluation: some of its model outputs, read into the output cache.
+"""One shard of an evaluation: some of its outputs, read into the output cache.
 
-Jobs that share a runs folder take a shard each, in any order and as often as they like. An evaluation then finds every
-output in the cache, whose entries do not depend on who wrote them.
+Jobs that share a runs folder can read shards in any order. Cache entries do not depend on who wrote them.
 """
 
 from __future__ import annotations
@@ -20,28 +19,17 @@ from rankledger.pipeline.support.progress import work
 
 @dataclass(frozen=True)
 class ShardResult:
-    """What a shard did.
+    """Result of reading one shard."""
 
-    Attributes:
-        shard: as it was asked for, such as `3/16`.
-        folder: the output cache, its path or URL.
-        n_parsed: outputs that were parsed.
-        n_found: outputs that the cache had.
-        n_left: outputs of all shards that the cache cannot hold; the evaluation reads them itself.
-        failures: outputs that are missing or were refused.
-        remarks: what is worth saying, a line each.
-    """
-
-    shard: str
-    folder: str
+    shard: str  # such as `3/16`
+    folder: str  # path or URL of the output cache
     n_parsed: int
     n_found: int
-    n_left: int
+    n_left: int  # outputs of all shards that the cache cannot hold
     failures: tuple[Failure, ...]
     remarks: tuple[str, ...]
 
     def __str__(self) -> str:
-        """A line such as `shard 3/16: 4 outputs read, 1 was in the cache (runs/cache)`."""
         were = "was" if self.n_found == 1 else "were"
         outputs = "output" if self.n_parsed == 1 else "outputs"
         return f"shard {self.shard}: {self.n_parsed} {outputs} read, {self.n_found} {were} in the cache ({self.folder})"
@@ -59,20 +47,20 @@ def read_shard(
     scheduler: str | None = None,
     runs_dir: str = "runs",
 ) -> ShardResult:
-    """Read every Nth output of a config into the output cache; nothing is scored or recorded.
+    """Read every Nth output of a config into the output cache. Score and record nothing.
 
     Args:
-        config: the YAML file.
-        shard: which outputs, `3/16` for the third of every sixteen, in the order of the config.
-        overrides: `key.path=value` texts that win over the file.
-        date: what `{date}` in paths stands for.
-        jobs: workers, instead of the config's.
+        config: Path of the config.
+        shard: `3/16` is the third of every sixteen outputs, in the order of the config.
+        overrides: `key.path=value` texts that set keys of the config.
+        date: Value of `{date}` in paths.
+        jobs: Number of workers, instead of the config's.
         backend: `threads`, `processes` or `dask`, instead of the config's.
-        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
-        runs_dir: the runs folder, whose output cache all shards and the evaluation share.
+        scheduler: Address of a Dask cluster, instead of the config's.
+        runs_dir: Runs folder with the output cache that all shards share.
 
     Raises:
-        InputError: the config, the shard, judgments or documents are wrong, or the cache is off or not writable.
+        InputError: The config, the shard, judgments or documents are wrong, or the cache is off or not writable.
     """
     place, n_shards = _parsed(shard)
     opened = open_config(config, overrides=overrides, date=date)
@@ -105,7 +93,6 @@ def read_shard(
 
 
 def _parsed(shard: str) -> tuple[int, int]:
-    """The place, from 1 on, and the number of shards."""
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", shard, re.ASCII)
     place, n_shards = (int(part) for part in found.groups()) if found else (0, 0)
     if not 1 <= place <= n_shards:

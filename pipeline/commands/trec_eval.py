@@ -62,20 +62,13 @@ def trec_eval(
         qrels: Path of the judgments.
         ranking: Path of the ranking. `-` is standard input.
         measures: Names as after `-m`. By default `official`.
-        profile: Version, one of `trec_eval_format.VERSIONS`.
-        each: Whether each query has its lines (`-q`).
-        complete: Whether means are over all judged queries (`-c`).
-        summary: Whether all queries together have their lines (not `-n`).
-        level: Minimum grade that is relevant (`-l`).
-        depth: Documents of each query that count (`-M`). None counts all.
-        judged_only: Whether unjudged documents are removed from the rankings (`-J`).
-        n_documents: Documents in the catalogue (`-N`).
-        intervals: Whether means have a confidence interval beside them.
-        form: Format of the judgments (`-R`), one of `trec_eval_format.FORMATS`.
-        z_scores: Path of the means and deviations for z-scores (`-Z`).
+        profile: One of `trec_eval_format.VERSIONS`.
+        each, complete, summary, level, depth, judged_only, n_documents, form, z_scores: Options `-q`, `-c`, not `-n`,
+            `-l`, `-M`, `-J`, `-N`, `-R` and `-Z`.
+        intervals: True prints confidence intervals of means.
 
     Raises:
-        InputError: If a measure or a file is wrong, or no query is in both files.
+        InputError: A measure or a file is wrong, or no query is in both files.
     """
     if intervals and z_scores:
         raise InputError("an interval of z-scores is not printed; leave out -Z or --with-intervals")

@@ -39,7 +39,7 @@ FORMATS = ("qrels", "qrels_jg", "prefs", "qrels_prefs")
 
 @dataclass(frozen=True)
 class TrecLine:
-    """Line that is printed for a query, for all of them, or for both."""
+    """Line of the output, of a query or of all."""
 
     name: str
     # `tag` is the name of the output, `queries` their number, `relevance` the grades of the first documents.
@@ -53,17 +53,15 @@ class TrecLine:
 
     @property
     def aggregation(self) -> Aggregation:
-        """Scale on which queries are averaged."""
         return self.measures[0].aggregation if self.kind == "mean" else MEAN
 
     @property
     def of_each(self) -> bool:
-        """Whether queries have this line. A geometric mean is one of all queries only."""
+        """True if queries have this line."""
         return self.kind == "relevance" or (bool(self.measures) and self.aggregation is not GEOMETRIC_MEAN)
 
     @property
     def needed(self) -> tuple[Measure, ...]:
-        """Measures whose scores the line takes."""
         return self.measures if self.of_all is None else (*self.measures, self.of_all)
 
 
@@ -124,7 +122,6 @@ def _gain(written: str) -> tuple[float, float]:
 
 
 def _regraded(block: JudgedBlock, gains: Mapping[float, float]) -> JudgedBlock:
-    """Replace grades by their gains. Grades without a gain stay."""
     grades, judged = block.grades.copy(), block.judged_grades.copy()
     for grade, gain in gains.items():
         grades[block.grades == grade] = judged[block.judged_grades == grade] = gain
@@ -258,14 +255,10 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str) -> tuple[TrecLine, ...]:
     """Return the lines of measures in trec_eval's order.
 
-    Args:
-        names: Names as after `-m`, such as `map`, `P.5,10` or `official`. The first parameters of a name count.
-        profile: Profile of one of `VERSIONS`.
-        level: Minimum grade that is relevant.
-        form: Format of the judgments, one of `FORMATS`.
+    `names` are as after `-m`, such as `map`, `P.5,10` or `official`. The first parameters of a name count.
 
     Raises:
-        InputError: If a measure is unknown, its parameters are wrong, or it needs another format.
+        InputError: A measure is unknown, its parameters are wrong, or it needs another format.
     """
     known = {name for name in _TABLE if profile.name == "trec_eval_10" or name not in _SINCE_10}
     wanted: set[str] = set()
@@ -337,7 +330,7 @@ class Printout:
 
     @cached_property
     def counted(self) -> Bools:
-        """(Q,) mask of the queries in the means."""
+        """Queries in the means, a (Q,) mask."""
         return np.ones(len(self.scores.missing), dtype=bool) if self.complete else ~self.scores.missing
 
     @cached_property
@@ -360,7 +353,6 @@ class Printout:
         return found if self.shows_missing else np.where(self.scores.missing, added, found)
 
     def averaged(self) -> Scores:
-        """Return the scores of the lines that have a mean, for the queries in the means."""
         means = [line for line in self.lines if line.kind == "mean"]
         shape = (len(means), int(self.counted.sum()))
         values = [self._values(line)[self.counted] for line in means]
@@ -375,7 +367,6 @@ class Printout:
         )
 
     def of_each(self) -> Iterator[str]:
-        """Yield the lines of each query, a query at a time."""
         shown = self.counted if self.shows_missing else ~self.scores.missing
         lines = [line for line in self.lines if line.of_each]
         columns = [
@@ -391,7 +382,7 @@ class Printout:
             yield template.replace("\0", query_id.replace("%", "%%")) % tuple(values)
 
     def of_all(self, tag: str, intervals: Sequence[Estimate] = ()) -> Iterator[str]:
-        """Yield the lines of all queries together. A line with a mean ends with its interval, if there is one."""
+        """Yield the lines of all queries together, with intervals if there are any."""
         ends = iter([f"\t{interval.ci_low:6.4f}\t{interval.ci_high:6.4f}" for interval in intervals])
         for line in self.lines:
             if line.kind != "relevance":

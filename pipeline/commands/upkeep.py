@@ -1,7 +1,6 @@
-"""Upkeep: accepting, verifying and pruning records, and tagging model versions in MLflow with their outputs.
+"""Functions that accept, verify and prune records, and tag model versions with their outputs.
 
-A record goes in steps that can be cut short anywhere: its runs, then the record with its receipts. Whatever was not
-reached is found again the next time.
+The steps of deleting a record can stop anywhere. The next call continues.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def accept(
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> Accepted:
-    """Accept a record as what gates with `against: accepted` compare its models with; other entries of the file stay.
+    """Accept a record as the reference of gates with `against: accepted`.
 
     Args:
         record: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous` or
@@ -106,7 +105,7 @@ def accept(
 
 
 def _choose(record: Evaluation, models: Sequence[str]) -> list[str]:
-    """The models to accept the record for; each was evaluated wherever it should have been."""
+    """Return the models to accept the record for. Each must be evaluated on all its datasets."""
     known = list(record.manifest.models)
     for model in models:
         if model not in known:
@@ -132,10 +131,10 @@ class Verification:
     """An unchanged record.
 
     Attributes:
-        record: its folder.
-        n_files: its files, the manifest among them.
-        witnesses: where else the manifest's hash is stored: the receipt, runs of MLflow.
-        remarks: which of these could not be read, and why.
+        record: Folder of the record.
+        n_files: Number of its files, with the manifest.
+        witnesses: Other places with the manifest's hash: the receipt, MLflow runs.
+        remarks: Witnesses that could not be read, with the reason.
     """
 
     record: Path
@@ -153,7 +152,7 @@ def verify(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> Verification:
-    """Check a record.
+    """Check that a record is unchanged.
 
     Args:
         record: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted` or
@@ -165,7 +164,7 @@ def verify(
         tracking_uri: the tracking store; by default that of its config.
 
     Raises:
-        InputError: there is no such record, or it is not what was written; a line per file.
+        InputError: The record does not exist, or files have changed, one line each.
     """
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     found = record_of(record, name, workspace)
@@ -190,7 +189,6 @@ def verify(
 
 
 def _logged(record: Evaluation, workspace: Workspace) -> dict[str, str]:
-    """The hash of the manifest that the evaluation's own run of MLflow has; an InputError if it cannot be asked."""
     tracking = tracking_of(record.path, workspace)
     evaluation_id, name = record.manifest.evaluation_id, record.manifest.name
     with open_for_reading(tracking, workspace) as store:
@@ -214,22 +212,21 @@ def prune(
     tracking_uri: str | None = None,
     now: datetime | None = None,
 ) -> PruneResult:
-    """Delete old records and cached files that nothing needs any more, or list them.
+    """Delete, or list, old records and cached files that nothing needs.
 
     Args:
-        keep_days: keep records newer than this many days, and files of the output cache used since then.
-        delete: whether to delete anything.
-        tracking: whether the runs of MLflow go, too.
-        configs: further configs with the `name` of an evaluation; what their lists of accepted records name stays, too.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
-        tracking_uri: the tracking store of the runs; by default that of each record's config.
-        now: the moment from which days are counted.
+        keep_days: Keep records newer than this many days, and cached files used since then.
+        delete: True deletes them.
+        tracking: True deletes the MLflow runs, too.
+        configs: Further configs of the evaluations. Records in their lists of accepted records are kept.
+        runs_dir: Runs folder.
+        records: Records location, by default the runs folder.
+        tracking_uri: Tracking store of the runs. By default the one in each record's config.
+        now: Time from which days are counted.
 
     Raises:
-        InputError: one of these cannot be read: a list of accepted records, a config in `configs`, or a record that a
-            remaining one was compared with.
-        OSError: something cannot be deleted, or the place of records cannot be reached.
+        InputError: A list of accepted records, a config, or a record that a kept one was compared with cannot be read.
+        OSError: A file cannot be deleted, or the records location cannot be reached.
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(days=min(keep_days, (now - _FIRST).days))
@@ -257,7 +254,6 @@ def prune(
 def _sorted_out(
     workspace: Workspace, before: datetime, configs: Sequence[str | Path], *, tracking: bool
 ) -> tuple[list[PrunedRecord], Counter[str]]:
-    """The old records that go, the oldest first, and how many stay, by the reason."""
     records = workspace.records
     stored = [*stored_records(records)]
     beside = {config_of(found.record).parent for found in stored} | {Path(config).parent for config in configs}
@@ -280,7 +276,7 @@ def _sorted_out(
 
 
 def _delete(going: PrunedRecord, workspace: Workspace, stores: Stores, failures: list[str]) -> bool:
-    """Delete a record and its runs; whether it is gone. It stays if its runs cannot be deleted."""
+    """Delete a record and its runs. Return False if its runs cannot be deleted."""
     try:
         if going.run_ids:
             with stores.at(_tracking(going.evaluation_id, workspace)) as store:
@@ -295,7 +291,6 @@ def _delete(going: PrunedRecord, workspace: Workspace, stores: Stores, failures:
 
 
 def _tracking(evaluation_id: str, workspace: Workspace) -> Tracking:
-    """Where the runs of a record are: as its config says, or the command."""
     if workspace.tracking_uri:
         return Tracking(uri=workspace.tracking_uri)
     path = workspace.records.fetch(evaluation_id)
@@ -306,14 +301,14 @@ def _tracking(evaluation_id: str, workspace: Workspace) -> Tracking:
 
 @dataclass(frozen=True)
 class TaggedOutputs:
-    """The outputs that a version of a registered model was tagged with.
+    """Outputs that a version of a registered model was tagged with.
 
     Attributes:
-        version: the version, such as `models:/ranker/3`.
-        sha256: the digest of its outputs, as the tag has it.
-        n_files: files that it is of.
-        n_bytes: their bytes.
-        replaced: the digest that the tag had before; None if it had none, or the same.
+        version: Version, such as `models:/ranker/3`.
+        sha256: Digest of its outputs.
+        n_files: Number of files in the digest.
+        n_bytes: Size of the files.
+        replaced: Previous digest. None if there was none, or the same.
     """
 
     version: str
@@ -323,7 +318,6 @@ class TaggedOutputs:
     replaced: str | None
 
     def __str__(self) -> str:
-        """A line such as `models:/ranker/3: outputs 1f0c9a2b7d55… (2 files)`."""
         files = "1 file" if self.n_files == 1 else f"{self.n_files:,} files"
         instead = f", instead of {self.replaced[:12]}…" if self.replaced else ""
         return f"{self.version}: outputs {self.sha256[:12]}… ({files}){instead}"
@@ -337,17 +331,17 @@ def tag_outputs(
     date: str | None = None,
     runs_dir: str | Path = "runs",
 ) -> TaggedOutputs:
-    """Tag the version of a registered model that a model's `model_uri` names with the digest of its outputs.
+    """Tag the model version in a model's `model_uri` with the digest of its outputs.
 
     Args:
-        config: the YAML file.
-        model: the model, which has `promote`.
-        overrides: `key.path=value` texts that win over the file.
-        date: what `{date}` in paths stands for.
-        runs_dir: the runs folder, which has the default MLflow store.
+        config: Path of the config.
+        model: Model with `promote`.
+        overrides: `key.path=value` texts that set keys of the config.
+        date: Value of `{date}` in paths.
+        runs_dir: Runs folder with the default MLflow store.
 
     Raises:
-        InputError: the config is wrong, it has no such model or does not promote it, an output is missing, or MLflow
+        InputError: The config is wrong, the model is unknown or has no `promote`, an output is missing, or MLflow
             cannot be reached or has no such version.
     """
     from rankledger.pipeline.data.dataset import describe

@@ -1,8 +1,4 @@
-"""Sections of the config for gates.
-
-The keys of a gate give its kind: `margin` a difference, `max_query_drop` the queries that lost much, `max_missing` the
-queries without output or score, `extra` an external metric, and limits without `extra` a figure.
-"""
+"""Sections of the config for gates. The keys of a gate give its kind."""
 
 from __future__ import annotations
 
@@ -28,8 +24,6 @@ from rankledger.pipeline.config.values import (
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of gate with the keys that make it so, those it needs, and those it may have."""
-
     kind: GateKind
     made_by: tuple[str, ...]
     needs: tuple[str, ...] = ()
@@ -156,7 +150,6 @@ class Gate(Section):
 
     @property
     def kind(self) -> GateKind:
-        """Kind of the gate."""
         return self._kinds()[0].kind
 
     @model_validator(mode="after")
@@ -194,7 +187,6 @@ class Gate(Section):
         return self
 
     def _kinds(self) -> list[_Kind]:
-        """Return the kinds that the keys make. Limits beside `extra` belong to it."""
         made = [kind for kind in _KINDS if set(kind.made_by) & set(self._written())]
         return [kind for kind in made if kind.kind != "limit" or self.extra is None]
 

@@ -31,8 +31,6 @@ from rankledger.pipeline.config.values import (
 
 
 class _Formats:
-    """JSON Schema of the names of formats."""
-
     @staticmethod
     def __get_pydantic_json_schema__(_schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         from rankledger.pipeline.support.own_code import installed  # here, because only `schema` asks
@@ -184,7 +182,6 @@ class Dataset(DatasetDefaults):
 
     @property
     def output_columns(self) -> Columns:
-        """Columns of models' outputs by our names, scores included."""
         scores = {name: score.column for name, score in (self.scores or {}).items() if score.column}
         return {**self.columns, **cast(Columns, scores)}
 
@@ -227,7 +224,6 @@ class Promote(Section):
 
     @property
     def registered(self) -> str:
-        """Name of the registered model."""
         return self.model.removeprefix("models:/")
 
     @model_validator(mode="after")

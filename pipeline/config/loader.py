@@ -1,14 +1,10 @@
-"""A config file with everything it extends, `--set`, environment variables and defaults, each value with its line.
+"""A config file with everything it extends, `--set`, environment variables and defaults.
 
-Conventions:
-
-- `extends:` merges mappings key by key, the extending file winning; a list replaces a list, and null takes a key away;
-- `${NAME}` and `${NAME:-default}` are the environment's, in values only; `$$` is one dollar. As in a shell, the default
-  stands in for an empty variable too. What is put in stays text, so a commit `1234567` is never read as a number;
-- `--set key.path=value` sets the value (YAML) of one key whole. Items of lists are `search[0]` or `search.0`; a name
-  with dots or brackets is quoted: `datasets."trec.8".judgments=qrels.txt`; nothing after `=` takes the key away;
-- `defaults` stand under each dataset and model, merged likewise, but a file is replaced whole, and a dataset of one
-  kind takes nothing from the defaults that is of another: no ratings where it names judgments.
+- `extends` merges mappings key by key. A list replaces a list, and null removes a key.
+- `${NAME}` and `${NAME:-default}` are variables, `$$` is a dollar. The text of a variable is never read as a number.
+- `--set key.path=value` replaces one key. Nothing after `=` removes it.
+- `defaults` are merged below each dataset and model. A file is replaced whole, and a dataset of one kind takes no
+  defaults of another kind.
 """
 
 from __future__ import annotations
@@ -42,33 +38,31 @@ _ASSIGNMENT = re.compile(rf"({_SEGMENT}(?:\.{_SEGMENT}|\[\d+\])*)=(.*)", re.DOTA
 
 @dataclass(frozen=True)
 class Document:
-    """Values of a config before anyone asks what they mean."""
+    """Values of a config before validation."""
 
     data: dict[str, Value]
-    """The values, variables expanded and defaults filled in."""
+    """Values with variables and defaults."""
 
     raw: dict[str, Value]
-    """The values as written, `${NAME}` kept and defaults apart."""
+    """Values as written, with `${NAME}` and without defaults."""
 
     origins: Mapping[KeyPath, Origin]
-    """Where each value of `data` was written: for what stands under a key, the key's line."""
+    """Origin of each value of `data`."""
 
     inherited: Mapping[KeyPath, KeyPath]
-    """The values of `data` that a default filled in: each one's path, and its path in `defaults`."""
+    """Paths of the values that a default filled in, with their paths in `defaults`."""
 
     expansions: Mapping[str, str]
-    """The environment variables used outside `tracking` and `notify` that were set; with these alone `raw` expands to
-    `data`."""
+    """Environment variables that `raw` needs to expand to `data`."""
 
     unusable_targets: Mapping[int, Finding] = field(default_factory=dict)
-    """Targets of `notify` whose variables are not set, by position in `raw`. `data` does not have them."""
+    """Positions in `raw` of targets of `notify` whose variables are not set."""
 
     def origin(self, path: KeyPath) -> Origin:
         """Return the origin of the value at a path, or of the innermost one around it."""
         return self.origins[self._innermost(path)]
 
     def value(self, path: KeyPath) -> Value:
-        """Return the value at a path. None if there is none."""
         value: Value = self.data
         for key in path:
             if isinstance(value, dict):
@@ -78,11 +72,11 @@ class Document:
         return value
 
     def refuse(self, findings: Iterable[tuple[KeyPath, str]], *, n_further: int = 0) -> None:
-        """Raise InputError for findings, a line each in the order of their lines. Do nothing if there are none."""
+        """Raise InputError with a line for each finding, in order. Do nothing if there are none."""
         _raise(in_order(self.finding(path, message) for path, message in findings), n_further)
 
     def finding(self, path: KeyPath, message: str) -> Finding:
-        """Return a finding with the origin of its key. A value that a default filled in is found at the default."""
+        """Return a finding with the origin of its key, or of the default that filled it in."""
         written = self._innermost(path)
         return Finding(self.origins[written], self.inherited.get(written, written), message)
 
@@ -94,13 +88,10 @@ class Document:
 
 @dataclass
 class _Layer:
-    """Values of one file, or of several merged, and their origins."""
-
     data: dict[str, Value] = field(default_factory=dict)
     origins: dict[KeyPath, Origin] = field(default_factory=dict)
 
     def under(self, over: _Layer) -> _Layer:
-        """Return this layer with `over` on top."""
         return _Layer(merge(self.data, over.data), self.origins | over.origins)
 
 
@@ -130,13 +121,7 @@ def load(
 
 
 def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], overrides: Sequence[str] = ()) -> Document:
-    """Return the config that the arguments of a function make, with overrides on top.
-
-    Args:
-        data: Values, taken as they are.
-        arguments: Name of the argument by the key that it gave. Errors have it in place of the key.
-        overrides: As of `load`.
-    """
+    """Return the config of a function's arguments, with overrides on top. Errors name the arguments."""
     origins = {path: Origin("evaluate", None) for path in _places(dict(data), ())}
     for key, name in arguments.items():
         origins |= {path: Origin(name, None, key) for path in origins if path[: len(key)] == key}
@@ -198,7 +183,6 @@ def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Val
 
 
 def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
-    """Return `data` with defaults under each dataset and model, and the default of each path that was filled in."""
     filled = dict(data)
     inherited: dict[KeyPath, KeyPath] = {}
     defaults = data.get("defaults")
@@ -235,7 +219,6 @@ def _is_file(value: Value) -> bool:
 
 
 def _places(value: Value, path: KeyPath) -> Iterator[KeyPath]:
-    """Yield the path of a value and of everything in it, outer ones first."""
     left = [(value, path)]
     while left:
         value, path = left.pop()
@@ -250,15 +233,13 @@ def _raise(findings: Iterable[Finding], n_further: int = 0) -> None:
 
 
 class _Reader:
-    """Reads the files of a config, each once."""
-
     def __init__(self) -> None:
         self.errors: list[Finding] = []
         self.budget = Budget()
         self._layers: dict[str, _Layer] = {}
 
     def read(self, path: Path, chain: tuple[Path, ...]) -> _Layer:
-        """Return one file on top of those that it extends. `chain` holds the files that led here."""
+        """Return one file on top of the files that it extends. `chain` has the files that led here."""
         try:
             text = _text_of(path)
         except InputError as error:
@@ -275,7 +256,6 @@ class _Reader:
         return _Layer()
 
     def _extend(self, layer: _Layer, path: Path, chain: tuple[Path, ...]) -> _Layer:
-        """Return `layer` without its `extends` key, on top of the files that the key names."""
         names = layer.data.pop("extends", None)
         origin = layer.origins.pop(("extends",), layer.origins[()])
         named = names if isinstance(names, list) else [] if names is None else [names]
@@ -325,8 +305,6 @@ def _text_of(path: Path) -> str:
 
 
 class _Expander:
-    """Puts environment variables into texts and notes which were used."""
-
     def __init__(
         self,
         environ: Mapping[str, str],
@@ -342,7 +320,6 @@ class _Expander:
         self._errors = errors
 
     def expand(self, value: Value, path: KeyPath) -> Value:
-        """Return `value` with the variables in its texts."""
         if isinstance(value, dict):
             return {key: self.expand(below, (*path, key)) for key, below in value.items()}
         if isinstance(value, list):
@@ -398,7 +375,6 @@ def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -
 
 
 def _path(data: Value, keys: Sequence[str]) -> KeyPath:
-    """Return the path that keys name in `data`, positions in lists as integers."""
     if keys[0] == "extends":
         raise ValueError("`extends` cannot be overridden; write a file that extends both")
     path: KeyPath = ()

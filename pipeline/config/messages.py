@@ -118,7 +118,7 @@ def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tupl
 
 
 def unreadable_lines(data: Mapping[str, Value], recorded: Collection[str]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield key path and message of each line of a suite that is no measure, but for the user's own metrics."""
+    """Yield key path and message of each wrong line of a suite, without the user's own metrics."""
     suites, named = data.get("suites"), data.get("metrics")
     own = {*recorded, *(named if isinstance(named, dict) else ())}
     listed = suites.items() if isinstance(suites, dict) else ()
@@ -196,7 +196,6 @@ def shown(value: object) -> str:
 
 
 def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | None:
-    """Return path and text of a measure that a YAML flow list has split at its commas. None if it was not split."""
     listed = (path[:1] == ("suites",) and len(path) == 3) or path[-2:-1] in (("measure",), ("measures",))
     items = reduce(getitem, path[:-1], cast("Any", data)) if listed else None
     if not isinstance(items, list):

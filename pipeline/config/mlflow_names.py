@@ -1,12 +1,8 @@
-"""What things are called in MLflow, and how long they may be there: known before a run is made, and when it is.
+"""Names in MLflow and their maximum lengths.
 
-Conventions: the template names a figure, `search/ndcg_at_10`, and what goes with it has the same name in further
-sections: `search.ci95/` (`.low`, `.high`), `search.detail/` (`.std_error`, `.n_undefined` and the bounds of ties),
-`search.vs_bm25/` (the difference to another model), `search.vs_previous/` (the change since an earlier evaluation) and
-`search.worst_slice/`. A section is what stands before the last
-slash; under a template without one they are `ci95/`, `detail/` and so on. A letter that MLflow does not allow becomes
-`_`, and names that then coincide are refused. Limits are MLflow's own, but for that of experiments: it lets names of
-500 letters pass that its database has no room for.
+`search/ndcg_at_10` is an estimate in a section. `search.ci95/`, `search.detail/`, `search.vs_bm25/`,
+`search.vs_previous/` and `search.worst_slice/` are the sections that belong to it. Letters that MLflow does not allow
+become `_`, and names that then coincide are rejected.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ TAG_LIMIT = 8_000
 """Letters in the value of a tag."""
 
 RESERVED = ("mlflow.", "rankledger.")
-"""What keys of tags begin with that are MLflow's or ours."""
+"""Reserved beginnings of tag keys."""
 
 FINGERPRINT = "rankledger.fingerprint."
 WORST_SLICE = "rankledger.worst_slice."
@@ -58,48 +54,41 @@ _DIFFERENCE = {**_CHANGE, "p_corrected": ".p_corrected"}
 
 @dataclass(frozen=True)
 class Naming:
-    """Names of estimates by a template with `{measure}` and optionally `{suite}`, for a level of intervals."""
+    """Names of estimates by a template with `{measure}` and optionally `{suite}`. `level` is of intervals."""
 
     template: str
     confidence: float
 
     def figure(self, suite: str, key: str) -> str:
-        """Return the name of an estimate."""
         return allowed(self.template.format(suite=suite, measure=key))
 
     def own(self, name: str) -> Mapping[str, str]:
-        """Return the names of an estimate and of what goes with it, by field."""
+        """Return the names of an estimate and its details, by field."""
         interval = f"ci{self.confidence * 100:.10g}"
         beside = {field: _beside(name, part or interval) + ending for field, (part, ending) in _OWN.items()}
         return {"estimate": name, **beside}
 
     def difference(self, name: str, baseline: str) -> Mapping[str, str]:
-        """The names of a difference to a model, by the field of the comparison."""
+        """Return the names of a difference to a model, by the field of the comparison."""
         stem = _beside(name, f"vs_{section(baseline)}")
         return {field: stem + ending for field, ending in _DIFFERENCE.items()}
 
     def change(self, name: str, since: str) -> Mapping[str, str]:
-        """The names of a change, by the field of its line.
-
-        Args:
-            name: the figure's.
-            since: one of `SINCE`.
-        """
+        """Return the names of a change since one of `SINCE`, by field."""
         stem = _beside(name, f"vs_{since}")
         return {field: stem + ending for field, ending in _CHANGE.items()}
 
     def worst_slice(self, name: str) -> str:
-        """The name of the figure in the slice where it is worst."""
         return _beside(name, "worst_slice")
 
 
 def overall(model: str, key: str) -> str:
-    """The name of a model's figure over all datasets together, in the evaluation's own run."""
+    """Return the name of a model's estimate over all datasets, in the evaluation's own run."""
     return allowed(f"{section(model)}/{key}")
 
 
 def overview(model: str, dataset: str, key: str) -> str:
-    """The name of its figure on one dataset there; the model comes first, for charts and tables cut long names."""
+    """Return the name of a model's estimate on one dataset, in the evaluation's own run."""
     return allowed(f"{section(model)}/{section(dataset)}.{key}")
 
 
@@ -109,7 +98,7 @@ def _beside(name: str, part: str) -> str:
 
 
 def section(name: str) -> str:
-    """Return a model or a dataset as a part of a name. A long one is cut and ends in a hash of the whole."""
+    """Return a model or a dataset as a part of a name. A long one is cut and ends in a hash."""
     if len(name) > _SECTION_LIMIT:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{name[: _SECTION_LIMIT - 9]}_{digest[:8]}"

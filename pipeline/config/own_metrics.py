@@ -1,7 +1,4 @@
-"""Metrics of the user's own, checked before they are used.
-
-They return a number per query within their range, and get read-only views, because metrics and models share arrays.
-"""
+"""Custom metrics, checked before they are used."""
 
 from __future__ import annotations
 
@@ -43,9 +40,9 @@ _ROUNDING = 1e-9  # by how much sums may pass an end of the range
 
 
 def own_metric(name: str, code: OwnCode) -> Metric:
-    """Return the metric that loaded code is: a `Metric`, or a function with the signature of one.
+    """Return the metric that loaded code is: a `Metric`, or a function with its signature.
 
-    A function has the first line of its documentation as its title and scores from 0 to 1, higher is better.
+    The first line of a function's documentation is its title. Its scores are from 0 to 1, higher is better.
 
     Raises:
         ValueError: The code cannot be used as a metric.
@@ -69,13 +66,13 @@ def own_metric(name: str, code: OwnCode) -> Metric:
 
 
 def load_metric(name: str, reference: str, directory: Path, given: Metric | None = None) -> Metric:
-    """Return the metric that a config names, or the `given` object. Raise ValueError if it cannot be used."""
+    """Return the metric of a config, or the `given` object. Raise ValueError if it cannot be used."""
     _refuse_known(name)
     return given or own_metric(name, find_code(reference, directory))
 
 
 def load_installed(name: str) -> dict[str, Metric]:
-    """Return the metric of an installed package by name. Empty if there is none. Raise ValueError if it fails."""
+    """Return the installed metric of a name as a mapping, empty if there is none."""
     code = find_installed(METRICS_GROUP, name)
     return {name: own_metric(name, code)} if code else {}
 
@@ -150,15 +147,12 @@ def parameter_kind(annotation: Any) -> Literal["", "number", "text", "words", "l
 
 
 class _OwnFunction:
-    """Function of an own metric. Its errors name it, and its results are checked."""
-
     def __init__(self, place: CodePlace, name: str, function: Any, range: tuple[float, float]) -> None:
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = inspect.signature(function)
         self._function, self._key = function, (place, name, range)
 
     def __call__(self, block: Any, **parameters: Any) -> Floats:
-        """Return the (Q,) scores. Raise MetricError for any error."""
         return self._checked(self._called(self._function, block, parameters), _n_queries(block))
 
     def __eq__(self, other: object) -> bool:
@@ -168,7 +162,7 @@ class _OwnFunction:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Have processes load code of a file again, because they cannot import it. They get code in memory by value."""
+        """Have processes load a file again, because they cannot import it by its private name."""
         if self._key[0].module:
             return _loaded_again, (type(self), *self._key)
         return _rebuilt, (type(self), getattr(self._function, "terms", self._function), *self._key)
@@ -197,10 +191,7 @@ class _OwnFunction:
 
 
 class _OwnSum(_OwnFunction):
-    """Own metric that was made with `from_terms`."""
-
     def terms(self, block: JudgedBlock, **parameters: Any) -> Terms:
-        """Return the score before its last sum."""
         found = self._called(self._function.terms, block, parameters)
         if not isinstance(found, Terms):
             raise MetricError(f"returned a {type(found).__name__}; return Terms, or remove @from_terms")
@@ -249,7 +240,7 @@ def try_metric(metric: Metric, arguments: Mapping[str, Any]) -> None:
 
 
 def depends_on_neighbours(metric: Metric, arguments: Mapping[str, Any]) -> bool:
-    """Return whether a query scores otherwise alone than among others. Figures would depend on how work is cut."""
+    """Return whether a query's score depends on the other queries of its block."""
     block = _small_block(with_subtopics="subtopics" in metric.needs)
     together = metric.function(block, **arguments)
     alone = [metric.function(block.of(np.array([query])), **arguments)[0] for query in range(len(block.query_ids))]
@@ -257,7 +248,6 @@ def depends_on_neighbours(metric: Metric, arguments: Mapping[str, Any]) -> bool:
 
 
 def _small_block(*, with_subtopics: bool) -> JudgedBlock:
-    """Return three queries: with two judged documents, with a tie, and without any."""
     nan, inf = math.nan, math.inf
     ranks = np.array([[1.0, 2.0, inf], [3.0, 3.0, inf]])
     grades = np.array([[2.0, 0.0, nan], [1.0, 1.0, nan]])

@@ -1,8 +1,7 @@
 """References and paths in a config.
 
 A reference, `(ID | PATH | last | last_passed | previous | accepted | mlflow:RUN_ID)[#model]`, is a record and a model
-of it. `self@` before it stands for the same model. The name of a model of the config is that model in this evaluation.
-A template is text with `{word}`, and `{{` or `}}` for a literal brace.
+of it. `self@` before it is the same model. A template is text with `{word}`.
 """
 
 from __future__ import annotations
@@ -34,15 +33,9 @@ _RECORD = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+-[0-9a-f]{8}|mlflow:[A-Za-z0-
 
 
 def parse_reference(text: str, models: Collection[str], words: Sequence[str] = WORDS) -> Reference:
-    """Return the reference that a text writes.
+    """Return the reference that a text writes. Raise InputError if it writes none.
 
-    Args:
-        text: Such as `self@accepted`, `last_passed#bm25`, `runs/records/20261120T020000Z-nightly-1f0c9a2b` or `bm25`.
-        models: Names of the models of the config.
-        words: Those of `WORDS` that a message on an unknown reference lists.
-
-    Raises:
-        InputError: The text is no reference.
+    `words` are the ones that the message on an unknown reference lists.
     """
     if text in models:
         return Reference(text, None, text)
@@ -66,7 +59,7 @@ def split_reference(text: str) -> tuple[str, str, str]:
 
 
 def is_path(record: str) -> bool:
-    """Return whether a record is named by its path. A path has a slash to tell it from an id."""
+    """Return whether a reference is a path. A path has a slash, an id has none."""
     return "/" in record
 
 
@@ -76,11 +69,7 @@ _FOUND = "\0"  # stands for the name that is searched for in a pattern; no name 
 
 
 def fill(template: str, words: Mapping[str, str | None]) -> str:
-    """Return `template` with every `{word}` replaced.
-
-    Raises:
-        ValueError: A placeholder is unknown or its word is None, or a brace is not closed.
-    """
+    """Return `template` with every `{word}` replaced. Raise ValueError if one is unknown or None."""
     parts = []
     try:
         fields = list(Formatter().parse(template))
@@ -114,14 +103,14 @@ def is_url(path: str) -> bool:
 
 
 def absolute(path: str, directory: Path) -> str:
-    """Return a local path from the root on. A URL stays as it is."""
+    """Return an absolute local path. A URL is unchanged."""
     return path if is_url(path) else os.path.normpath(Path.cwd() / directory / path)
 
 
 def search(
     template: str, words: Mapping[str, str | None], directory: Path, word: Literal["model", "replicate"] = "model"
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and file of each model, or each replicate of one, whose output exists.
+    """Yield name and file of each model, or replicate, whose output exists.
 
     Args:
         template: Local path with the placeholder. `*`, `?` and `[…]` match within a name.
@@ -130,7 +119,7 @@ def search(
         word: Placeholder to search for.
 
     Raises:
-        ValueError: As of `fill`, or the template is a URL or lacks the placeholder.
+        ValueError: The template is wrong.
     """
     if is_url(template):
         where = " under `replicates`" if word == "replicate" else ""
@@ -173,10 +162,7 @@ def _regex(pattern: str) -> str:
 
 
 def relocate(document: Document, directory: Path) -> dict[str, Value]:
-    """Return the config as written, for a copy in `directory`. Relative paths are adapted, `${NAME}` is kept.
-
-    A path that begins with `${NAME}` stays as it is if the variable holds an absolute path or a URL.
-    """
+    """Return the config as written, with relative paths for a copy in `directory`. `${NAME}` is kept."""
     raw = copy.deepcopy(document.raw)
     for holder, key, path in _path_values(raw):
         text, value = holder[key], document.value(path)
@@ -223,7 +209,6 @@ def _joined(start: str, text: str) -> str:
 
 
 def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
-    """Yield mapping, key and key path of every path in a valid config."""
     if raw.get("records"):
         yield raw, "records", _RECORDS
     if isinstance(_mapping(raw.get("execution")).get("cache"), str):

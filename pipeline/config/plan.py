@@ -1,7 +1,4 @@
-"""Plan of a config: datasets, models, tasks, comparison, gates and tracking.
-
-Files are looked for only to find models. A missing output is the failure of one model.
-"""
+"""Plan of a config: datasets, models, tasks, comparison, gates and tracking."""
 
 from __future__ import annotations
 
@@ -59,7 +56,6 @@ def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
 
 
 def _measures(planning: Planning, at: KeyPath, lines: Sequence[str], *, of_logs: bool = False) -> tuple[Measure, ...]:
-    """Return the measures of a suite's lines. Measures of logs stand in a dataset alone."""
     measures: dict[Measure, str] = {}
     for position, line in enumerate(lines):
         path = (*at, position)
@@ -132,7 +128,6 @@ def _dataset(
 def _chosen(
     planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
 ) -> dict[str, tuple[Measure, ...]]:
-    """Return the suites that a dataset names, or all of its kind."""
     of_kind = {
         suite: measures for suite, measures in suites.items() if measures and kind_of(measures[0]) == dataset.kind
     }
@@ -168,7 +163,7 @@ def _check_needs(planning: Planning, planned: PlannedDataset) -> None:
 
 
 def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
-    """Find scores with the name of another measure or of its sums. Tables and MLflow know measures by name."""
+    """Find scores with the name of another measure, because tables and MLflow know measures by name."""
     known: dict[str, tuple[Measure, str]] = {}
     pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.weighted)
     for dataset in sorted(datasets, key=lambda dataset: dataset.kind == "scores"):
@@ -280,7 +275,6 @@ def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
 
 
 def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, _Outputs]) -> None:
-    """Find measures that compare with a model without output, and measures that replicates cannot average."""
     for dataset in datasets:
         here = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
         families = [model for model, files in here.items() if any(files)]
@@ -301,7 +295,6 @@ def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outp
 
 
 def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, OutputFile]]:
-    """Yield dataset, key path and file of each output that an entry of `models` names."""
     outputs = planning.config.models[entry].outputs
     for name, dataset in planning.config.datasets.items():
         if isinstance(outputs, File):
@@ -311,7 +304,6 @@ def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, K
 
 
 def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> _Outputs:
-    """Return the outputs of a model that `entry` describes by dataset and replicate."""
     outputs = {}
     for name, dataset, path, file in _templates(planning, entry):
         words = {**planning.words(name, entry), "replicate": "*", "model": model}
@@ -335,7 +327,6 @@ def _is_family(file: OutputFile) -> bool:
 def _replicates(
     planning: Planning, task: tuple[str, str], path: KeyPath, file: OutputFile, words: Mapping[str, str | None]
 ) -> list[str]:
-    """Return the replicates of a model on a dataset, listed or found. Empty if the model has one output."""
     entry = planning.config.models[str(path[1])]
     if not _is_family(file):
         if entry.replicates is not None or entry.shared_seeds:
@@ -363,10 +354,7 @@ def _replicates(
 def _search(
     planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, _Outputs]
 ) -> dict[str, _Outputs]:
-    """Return the outputs of models that are found. Each is expected on every dataset of a kind where it has one.
-
-    A file that a dataset or a listed model names is not the output of another model.
-    """
+    """Return the outputs of searched models, expected on every dataset of a kind with one output."""
     n_findings = len(planning.findings)
     tables = {file.path for dataset in datasets for file in dataset.files}
     matches = [match for match in _matches(planning) if match[2] not in tables]
@@ -383,7 +371,6 @@ def _search(
 
 
 def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
-    """Yield kind, model and file of every output that exists, or that an earlier evaluation had."""
     for name, dataset, path, file in _templates(planning, EVERYTHING):
         words = planning.words(name, EVERYTHING)
         if planning.recorded is not None:
@@ -404,7 +391,6 @@ def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
 def _plan_comparison(
     planning: Planning, datasets: Sequence[PlannedDataset], models: Mapping[str, Model], tasks: Sequence[Task]
 ) -> PlannedComparison | None:
-    """Return what is compared with what. None if nothing is."""
     section = planning.config.comparison
     if section is None:
         return None
@@ -453,7 +439,6 @@ def _pairs(baselines: Sequence[str], models: Collection[str]) -> tuple[tuple[str
 def _plan_lead(
     planning: Planning, datasets: Sequence[PlannedDataset], comparison: PlannedComparison | None
 ) -> dict[str, Measure]:
-    """Return the primary measure of each dataset: the config's `lead`, or the first of its first suite."""
     line = planning.config.lead
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     chosen = [] if line is None else planned_measures(planning, ("lead",), line, there)
@@ -476,7 +461,7 @@ def _plan_lead(
 
 
 def markers(loaded: Loaded, planned: Plan) -> Mapping[OutputKey, str]:
-    """Return the name of the file that makes each output ready. Empty if no marker is asked for."""
+    """Return the name of each output's marker file. Empty if there are none."""
     config = loaded.config
     if config.nightly.ready in (EXISTS, STABLE):
         return {}
@@ -493,7 +478,7 @@ def markers(loaded: Loaded, planned: Plan) -> Mapping[OutputKey, str]:
 
 
 def unlisted_replicates(loaded: Loaded) -> list[tuple[KeyPath, str]]:
-    """Return the models whose replicates `nightly` cannot wait for, because they are not listed."""
+    """Return the models with unlisted replicates, which `nightly` cannot wait for."""
     message = "`{replicate}` without a list, so `nightly` cannot know what to wait for; add replicates: [1, 2, 3]"
     return [
         (("models", entry, "outputs"), message)
@@ -504,7 +489,7 @@ def unlisted_replicates(loaded: Loaded) -> list[tuple[KeyPath, str]]:
 
 
 def unpaired_gates(loaded: Loaded, planned: Plan) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the families that a gate compares with earlier records without pairing them by seed."""
+    """Yield the models that a gate compares with earlier records without pairing replicates by seed."""
     families = dict.fromkeys(task.model for task in planned.tasks if task.replicate)
     for gate in planned.gates:
         if gate.against is None or gate.against.record is None or gate.against.model is not None:
@@ -517,7 +502,7 @@ def unpaired_gates(loaded: Loaded, planned: Plan) -> Iterator[tuple[KeyPath, str
 
 
 def unmatched_searches(loaded: Loaded, date: str | None) -> tuple[str, ...]:
-    """Return the patterns of outputs if models are searched for and none is found yet."""
+    """Return the patterns of outputs if models are searched for and none exists yet."""
     if EVERYTHING not in loaded.config.models:
         return ()
     planning = Planning(loaded, date)
@@ -544,12 +529,12 @@ def plan(
 
     Args:
         loaded: Config and its origins.
-        date: Word for `{date}` in paths.
-        recorded: Outputs of an earlier evaluation. They are taken for those that are searched for, and need not exist.
-        metrics: Own metrics of an earlier evaluation. None loads those that the config names, and runs their code.
+        date: Value of `{date}` in paths.
+        recorded: Outputs of an earlier evaluation, taken in place of searched ones. They need not exist.
+        metrics: Custom metrics of an earlier evaluation. None loads and runs the config's.
         roles: Roles of the files of each dataset of an earlier evaluation. None looks into folders.
-        given: Metrics in memory by the names that the config has for them.
-        held: Inputs in memory by the paths that the config has for them.
+        given: Metrics in memory by name.
+        held: Inputs in memory by their paths in the config.
 
     Raises:
         InputError: All findings at once, one line each.

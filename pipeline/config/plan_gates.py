@@ -31,7 +31,7 @@ def plan_gates(
     tasks: Sequence[Task],
     external_metrics: Mapping[str, Source],
 ) -> tuple[PlannedGate, ...]:
-    """Return every gate with what it judges."""
+    """Return every gate with its models, datasets and measures."""
     gates = planning.config.gates
     names = [gate.name for gate in gates]
     pairs = [*dict.fromkeys((task.dataset, task.model) for task in tasks)]
@@ -55,8 +55,6 @@ def plan_gates(
 
 @dataclass(frozen=True)
 class _GatePlanner:
-    """Plans the gate at a key path."""
-
     planning: Planning
     gate: Gate
     path: KeyPath
@@ -67,7 +65,6 @@ class _GatePlanner:
     settled: bool  # nothing was wrong before: a gate that is left without a task then says so
 
     def plan(self) -> PlannedGate:
-        """Return the planned gate."""
         gate = self.gate
         n_findings = len(self.planning.findings)
         models = choose_names(self.planning, self._at("models"), gate.models, self.models, "model")
@@ -121,7 +118,6 @@ class _GatePlanner:
         return measures
 
     def _check_range(self, measures: Sequence[Measure]) -> None:
-        """Find limits that every score satisfies, or none does."""
         gate = self.gate
         margin = 0.0 if gate.margin is None or is_share(gate.margin) else number_of(gate.margin)
         for measure in measures:
@@ -141,7 +137,7 @@ class _GatePlanner:
                     self.planning.find(self._at(key), message)
 
     def _against(self) -> Reference | None:
-        """Return what the models are compared with. The path of a record starts at the file that names it."""
+        """Return the reference. The path of a record starts at the file that names it."""
         text, path = self.gate.against, self._at("against")
         if text is None:
             return None
@@ -169,7 +165,6 @@ class _GatePlanner:
     def _tasks(
         self, datasets: Sequence[str], models: Sequence[str], measures: Sequence[Measure], against: Reference | None
     ) -> tuple[tuple[str, str], ...]:
-        """Return dataset and model of each task that has a measure of the gate and the model to compare with."""
         if self.gate.kind == "extra":
             return tuple(("", model) for model in models if model in self.external_metrics)
         other = against.model if against and against.record is None else None

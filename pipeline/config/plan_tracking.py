@@ -1,6 +1,6 @@
-"""Names, params and tags that MLflow cannot take or tell apart, and promotions that cannot be.
+"""Checks of names, params, tags and promotions for MLflow.
 
-They are refused even if tracking is off, because a record may be logged years later.
+They run even if tracking is off, because a record may be logged years later.
 """
 
 from __future__ import annotations
@@ -67,7 +67,6 @@ def _too_long(what: str, text: str, limit: int) -> str:
 
 
 def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[str]:
-    """Yield clashes between the names of a dataset's figures."""
     named = [*_figures(planning, dataset, dict.fromkeys(baselines))]
     measures = {str(measure): measure for measure in dataset.measures}
     yield from clashes(named)
@@ -79,7 +78,6 @@ def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iter
 
 
 def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the owner of everything that may be logged of a model on a dataset."""
     naming = _naming(planning)
     for suite, measures in dataset.suites.items():
         for measure in measures:
@@ -98,7 +96,6 @@ def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[st
 def _overview_clashes(
     planning: Planning, datasets: Sequence[PlannedDataset], models: Iterable[str], lead: Mapping[str, Measure]
 ) -> list[str]:
-    """Return clashes between the names of figures in the run of the whole evaluation."""
     firsts = [
         (overview(model, dataset, measure.key), f"{model} on {dataset}")
         for model in models

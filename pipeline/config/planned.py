@@ -41,11 +41,9 @@ class Task:
     """Name of the replicate. Empty for a model of one output."""
 
     allow_no_overlap: bool = False
-    """True if an output is accepted that shares no query or document with the dataset."""
 
     @property
     def key(self) -> OutputKey:
-        """Dataset, and model or replicate."""
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
 
@@ -62,7 +60,6 @@ class PlannedDataset(DatasetSource):
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Distinct measures of all suites."""
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
 
     def with_suites(self, suites: Mapping[str, tuple[Measure, ...]]) -> PlannedDataset:
@@ -85,11 +82,7 @@ class PlannedDataset(DatasetSource):
 
 @dataclass(frozen=True)
 class PlannedComparison:
-    """Models and measures to compare.
-
-    Attributes:
-        pairs: (model, baseline) by dataset. Models without output may be among them.
-    """
+    """Models and measures to compare. `pairs` has (model, baseline) by dataset, also without output."""
 
     pairs: Mapping[str, tuple[tuple[str, str], ...]]
     measures: Mapping[str, tuple[Measure, ...]]
@@ -101,11 +94,11 @@ class Plan:
     """Everything that will be evaluated, in the config's order."""
 
     date: str | None
-    """What `{date}` stands for."""
+    """Value of `{date}`."""
 
     datasets: tuple[PlannedDataset, ...]
     models: Mapping[str, Model]
-    """Every model by name, those that were searched for included."""
+    """All models, with searched ones."""
 
     tasks: tuple[Task, ...]
     """Dataset by dataset, the models in order."""
@@ -115,29 +108,29 @@ class Plan:
 
     comparison: PlannedComparison | None = None
     lead: Mapping[str, Measure] = field(default_factory=dict)
-    """By dataset, the measure that leads on it everywhere."""
+    """Primary measure by dataset."""
 
     practical_difference: Mapping[str, float] = field(default_factory=dict)
-    """By measure, the least difference that matters."""
+    """Minimum relevant difference by measure."""
 
     gates: tuple[PlannedGate, ...] = ()
     records: str | None = None
-    """Where records are kept: a folder or the URL of one; None for the runs folder."""
+    """Folder or URL of the records. None for the runs folder."""
 
     cache: str | None = None
-    """Where the output cache is: a folder or the URL of one; None for the runs folder, or for no cache."""
+    """Folder or URL of the output cache. None for the runs folder, or for no cache."""
 
     warnings: tuple[str, ...] = ()
-    """Settings that are valid but probably not intended, a line each."""
+    """Valid settings that are probably not intended, a line each."""
 
     places: Mapping[str, Finding] = field(default_factory=dict)
-    """By path, where each file of the config is named: a finding without a message yet."""
+    """Findings without a message, with the origin of each file by path."""
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    """Metrics of the user's own, by name."""
+    """Custom metrics by name."""
 
     late: Mapping[OutputKey, str] = field(default_factory=dict)
-    """Why an output is not to be read: it was waited for in vain. None unless a night waits."""
+    """Reason why an output is late and is not read. None unless a night waits."""
 
 
 def kind_of(measure: Measure) -> Kind | Literal["logs"]:
@@ -151,7 +144,7 @@ EVERYTHING = "*"  # stands for every model, or every dataset
 
 
 class Planning:
-    """Context of a plan. Parts that are wrong are noted, left out, and refused together at the end."""
+    """Context of a plan. It collects findings, so that all are reported together."""
 
     def __init__(
         self,
@@ -163,7 +156,6 @@ class Planning:
         given: Mapping[str, Metric] | None = None,
         held: Mapping[str, InMemory] | None = None,
     ) -> None:
-        """Begin a plan. The arguments are those of `plan`."""
         self.config = loaded.config
         self.recorded = recorded
         self.findings = [*loaded.findings]
@@ -183,16 +175,13 @@ class Planning:
             self.refuse()
 
     def warn(self, path: KeyPath, message: str) -> None:
-        """Note a setting that is valid but probably not intended."""
         self.warnings.append(str(Finding(self._document.origin(path), path, message)))
 
     def refuse(self) -> None:
-        """Raise InputError for all findings."""
         self._document.refuse(self.findings)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
-        """Own metrics by name."""
         if self._metrics is not None:
             return self._metrics
         lines = [line for suite in self.config.suites.values() for line in suite]
@@ -202,7 +191,7 @@ class Planning:
         return self.load_metrics(unknown)
 
     def load_metrics(self, installed_names: Iterable[str] = ()) -> dict[str, Metric]:
-        """Return the metrics that the config names and installed ones. Those that cannot be loaded are findings."""
+        """Return the config's and installed metrics. Those that cannot be loaded are findings."""
         from rankledger.pipeline.config.own_metrics import load_installed, load_metric  # imports NumPy
 
         metrics = {}
@@ -236,21 +225,19 @@ class Planning:
         return not any(path[:1] in (("metrics",), ("suites",)) for path, _ in self.findings)
 
     def is_measure(self, line: str) -> bool:
-        """Return whether a line writes measures."""
         try:
             return bool(Measure.expand(line, self.config.conventions.resolved, self.metrics))
         except ValueError:
             return False
 
     def words(self, dataset: str, entry: str | None = None) -> dict[str, str | None]:
-        """Return the words for templates of a dataset's files, or of a model's outputs on it."""
         own = self.config.models[entry].keys if entry else {}
         return {"dataset": dataset, "date": self.date, **self.config.datasets[dataset].keys, **own}
 
     def source(
         self, path: KeyPath, file: File, words: Mapping[str, str | None], columns: Columns | None = None
     ) -> Source | None:
-        """Return the input that a file section names, with further columns. None if it cannot be named."""
+        """Return the input of a file section, with further columns. None if it is wrong."""
         try:
             filled = fill(file.path, words)
         except ValueError as error:
@@ -271,7 +258,6 @@ class Planning:
         return Source(where, file.format, names, math.inf if file.allow_large else Source.large, select=select)
 
     def _check_format(self, path: KeyPath, name: str | None) -> None:
-        """Find a format that does not exist. The formats of a record existed."""
         if name is None or name in FORMATS or self._roles is not None:
             return
         from rankledger.pipeline.support.own_code import installed  # here, because most formats are ours
@@ -281,25 +267,23 @@ class Planning:
             self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, known)}")
 
     def tables(self, dataset: str, judgments: Source) -> dict[str, Source]:
-        """Return the tables in the folder of the judgments by role."""
         if judgments.held is not None:
             return {}
         roles = None if self._roles is None else self._roles.get(dataset, ())
         return {role: Source(path) for role, path in tables_of_folder(judgments.path, roles).items()}
 
     def records(self) -> str | None:
-        """Return the absolute folder or URL of the records. None if the config names none."""
+        """Return the absolute folder or URL of the records. None if the config has none."""
         place = self.config.records
         return place and absolute(place, self._document.origin(("records",)).directory)
 
     def cache(self) -> str | None:
-        """Return the absolute folder or URL of the output cache. None if the config names none."""
+        """Return the absolute folder or URL of the output cache. None if the config has none."""
         place = self.config.execution.cache
         directory = self._document.origin(("execution", "cache")).directory
         return absolute(place, directory) if isinstance(place, str) else None
 
     def directory(self, path: KeyPath) -> Path:
-        """Return the folder in which the path of a file starts."""
         return self._document.origin((*path, "path")).directory
 
 
@@ -309,7 +293,7 @@ _Item = TypeVar("_Item")
 def choose_names(
     planning: Planning, path: KeyPath, names: Sequence[str], known: Mapping[str, _Item], what: str
 ) -> list[str]:
-    """Return those of `names` that are known, all for `*`. Unknown ones are findings."""
+    """Return the known ones of `names`, all for `*`. Unknown ones are findings."""
     for position, name in enumerate(names):
         if name not in known and name != EVERYTHING:
             planning.find((*path, position), f"unknown {what} {name!r}{suggestion(name, known)}")
@@ -319,7 +303,7 @@ def choose_names(
 def choose_measures(
     planning: Planning, path: KeyPath, lines: Sequence[str], datasets: Iterable[PlannedDataset]
 ) -> tuple[Measure, ...]:
-    """Return the measures that lines write. Unknown ones and those without a score per query are findings."""
+    """Return the measures of lines. Unknown measures and those without query scores are findings."""
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     found = [choose_one_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
     return tuple(dict.fromkeys(measure for measures in found for measure in measures))
@@ -337,7 +321,7 @@ def choose_one_line(planning: Planning, path: KeyPath, line: str, there: Sequenc
 
 
 def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
-    """Return the measures that one line writes, those with one figure per dataset included."""
+    """Return the measures of one line, with those that have one value per dataset."""
     chosen: list[Measure] = []
     measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
     if not measures and any(kind_of(measure) == "scores" for measure in there) and not planning.is_measure(line):

@@ -1,4 +1,4 @@
-"""Gates as they are planned, and their references."""
+"""Planned gates and their references."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "
 
 
 LEAST_CLUSTERS = 30
-"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged."""
+"""Minimum number of clusters for a judgment. A slice of fewer is not judged."""
 
 MOST_UNSCORED = 0.01
-"""Share of queries that may lack a score before figures of the others mislead."""
+"""Maximum share of queries without a score."""
 
 
 def night_of(given: str | None, began: datetime) -> date:
-    """Return the day of an evaluation: its date, or the day in UTC on which it began if the date is none."""
+    """Return the day of an evaluation: its date, or the day in UTC on which it began."""
     try:
         return date.fromisoformat(given or "")
     except ValueError:
@@ -28,16 +28,11 @@ def night_of(given: str | None, began: datetime) -> date:
 
 @dataclass(frozen=True)
 class Reference:
-    """Model to compare with, of this evaluation or of a record.
-
-    Attributes:
-        record: Id, path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`. None for this evaluation.
-        model: None for the same model.
-    """
+    """Model to compare with, of this evaluation or of a record."""
 
     text: str
-    record: str | None
-    model: str | None
+    record: str | None  # id, path, word or `mlflow:RUN_ID`. None for this evaluation
+    model: str | None  # None for the same model
 
 
 @dataclass(frozen=True)
@@ -53,51 +48,31 @@ class Waiver:
 
 @dataclass(frozen=True)
 class Looks:
-    """Number of changed outputs that a gate may look at, and its error over all of them.
-
-    Attributes:
-        since: First night whose looks count. None counts all.
-    """
+    """Number of changed outputs that a gate may look at, and its error over all of them."""
 
     changed_outputs: int
     error: float
-    since: date | None = None
+    since: date | None = None  # first night whose looks count. None counts all
 
 
 @dataclass(frozen=True)
 class PlannedGate:
-    """A gate with its measures resolved, and the models and datasets that it judges.
-
-    Attributes:
-        kind: `difference` (to a reference), `limit` (of an estimate), `query_drop` (queries that lost much),
-            `complete` (queries without output) or `extra` (an external metric).
-        tasks: (dataset, model). The dataset is empty for `extra`.
-        measures: Empty for `complete` and `extra`.
-        margin: Accepted drop on the measure's scale, or as a share if `relative`. Negative if the model must be better.
-        max_query_drop: Drop of one query that counts as lost.
-        allow: Number of queries that may be lost, or their share if `allow_share`.
-        max_missing: Share of queries that may have no output or score.
-        max_unscored: Share of queries that may lack a score, or have a list that ends before the cutoff.
-        extra: Name of the external metric.
-        slices: Columns of the queries table. Every slice of each is judged, as `all` is.
-        fail_after: Evaluations in a row that must fail before the gate does.
-        n_sharing: Number of gates that share the error of one.
-    """
+    """A gate with its measures resolved, and the models and datasets that it judges."""
 
     name: str
     kind: GateKind
-    tasks: tuple[tuple[str, str], ...]
-    measures: tuple[Measure, ...] = ()
+    tasks: tuple[tuple[str, str], ...]  # (dataset, model). The dataset is empty for `extra`
+    measures: tuple[Measure, ...] = ()  # empty for `complete` and `extra`
     against: Reference | None = None
-    margin: float = 0.0
+    margin: float = 0.0  # a share if `relative`. Negative if the model must be better
     relative: bool = False
     at_least: float | None = None
     at_most: float | None = None
-    max_query_drop: float | None = None
-    allow: float = 0
+    max_query_drop: float | None = None  # of one query that counts as lost
+    allow: float = 0  # number of queries, or their share if `allow_share`
     allow_share: bool = False
     max_missing: float | None = None
-    max_unscored: float = MOST_UNSCORED
+    max_unscored: float = MOST_UNSCORED  # share of queries without a score, or with a list that ends early
     extra: str | None = None
     slices: tuple[str, ...] = ()
     on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
@@ -106,7 +81,7 @@ class PlannedGate:
     fail_after: int = 1
     waiver: Waiver | None = None
     looks: Looks | None = None
-    n_sharing: int = 1
+    n_sharing: int = 1  # gates that share the error of one
 
     @property
     def by_interval(self) -> bool:

@@ -1,7 +1,6 @@
 """The config: every section, its keys and defaults, and the JSON Schema of all.
 
-Every section is frozen and refuses unknown keys. An empty key counts as not written. Paths are relative to the file
-that names them, tracking stores to the runs folder.
+Paths are relative to the file that names them, tracking stores to the runs folder. An empty key counts as absent.
 """
 
 from __future__ import annotations
@@ -89,7 +88,6 @@ class Comparison(Section):
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Baselines in the order of preference."""
         return (self.baseline,) if isinstance(self.baseline, str) else self.baseline
 
     @property
@@ -99,7 +97,6 @@ class Comparison(Section):
 
     @property
     def has_primary(self) -> bool:
-        """True if there is a primary family."""
         return self.model_fields_set.isdisjoint({"test", "correction"}) if self.primary is None else self.primary
 
     @model_validator(mode="after")
@@ -117,7 +114,6 @@ _OF_A_MODEL = "contains credentials, which would be recorded; remove them"
 
 
 def _secrets_in(document: Document, models: Mapping[KeyPath, Model]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield key path and message of each credential, but for those that variables put into `tracking`."""
     section = document.raw.get("tracking")
     uri = section.get("uri") if isinstance(section, dict) else None
     written = re.sub(r"\$\{\w+(:-)?\}?", "", uri) if isinstance(uri, str) else ""  # a default is written in the config
@@ -168,7 +164,6 @@ class Conventions(Section):
 
     @property
     def resolved(self) -> rankledger.metrics.conventions.Profile:
-        """Profile with the conventions that are written."""
         chosen = self.model_dump(exclude={"profile"}, exclude_none=True)
         return rankledger.metrics.conventions.PROFILES[self.profile].with_conventions(**chosen)
 
@@ -220,7 +215,6 @@ class Execution(Section):
 
     @property
     def local_backend(self) -> Literal["threads", "processes"]:
-        """Backend of the work on this machine."""
         return "threads" if self.backend == "dask" else self.backend
 
 
@@ -340,7 +334,7 @@ class Config(Section):
     @field_validator("suites", mode="before")
     @classmethod
     def _has_few_lines(cls, suites: object) -> object:
-        """Count lines before any is read, because suggestions are searched for each wrong one."""
+        """Count lines first, because suggestions are searched for each wrong one."""
         lines = [suite for suite in suites.values() if isinstance(suite, list)] if isinstance(suites, dict) else []
         if sum(map(len, lines)) > MOST_LINES:
             n_lines = f"{sum(map(len, lines)):,} lines in all suites"
@@ -378,16 +372,11 @@ class ConfigFile(Config):
 
 @dataclass(frozen=True)
 class Loaded:
-    """A config that was read."""
+    """A valid config, its document, and findings on unknown keys and unreadable suite lines."""
 
     config: Config
-    """What it says."""
-
     document: loader.Document
-    """What was written, and where."""
-
     findings: Sequence[tuple[KeyPath, str]] = ()
-    """Unknown keys and lines of suites that cannot be read, as `Document.refuse` takes them; the rest is valid."""
 
 
 def load(
@@ -402,9 +391,9 @@ def load(
     """Read a config file with what it extends, `--set` overrides, environment variables and defaults.
 
     Args:
-        path, overrides, environ, secrets: As of `loader.load`.
-        will_plan: Leave unknown keys and measures to the plan, which refuses them together with its own findings.
-        own_metrics: Own metrics that the record describes whose config is read.
+        path, overrides, environ, secrets: Arguments of `loader.load`.
+        will_plan: True leaves unknown keys and measures to the plan, which reports all findings together.
+        own_metrics: Custom metrics of the record whose config is read.
 
     Raises:
         InputError: All findings at once, one line each.
@@ -414,7 +403,7 @@ def load(
 
 
 def checked(document: Document, *, will_plan: bool = False, own_metrics: Collection[str] = ()) -> Loaded:
-    """Return the config of a document. The arguments are those of `load`."""
+    """Return the config of a document. See `load`."""
     written, findings, n_further = _validated(document.data)
     findings = [*findings, *unreadable_lines(document.data, own_metrics)]
     if written is None or not will_plan:
@@ -471,7 +460,7 @@ def _sections_in(annotation: object) -> Iterator[type[Section]]:
 
 
 def schema() -> dict[str, object]:
-    """The JSON Schema of a config file, from which editors complete it."""
+    """Return the JSON Schema of a config file for editors."""
     generated = ConfigFile.model_json_schema()
     generated.pop("required")  # what one file leaves out, another that it extends may hold
     required = ["name", "datasets", "models"]

@@ -26,19 +26,19 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "citations": "tools:CITATIONS",
     }
 )
-"""Each format's name, and the module of `pipeline/data/formats` with its `Format`."""
+"""Module of `pipeline/data/formats` by format name."""
 
 
 FORMATS_GROUP = "rankledger.formats"
-"""The group of entry points by which installed packages name further formats."""
+"""Group of entry points of further formats."""
 
 
 BEIR_TABLES: Mapping[str, str] = MappingProxyType({"queries": "queries.jsonl", "documents": "corpus.jsonl"})
-"""The files beside `qrels` in a folder of BEIR, by what they are of the dataset."""
+"""Files beside `qrels` in a folder of BEIR, by role."""
 
 
 class ArrowStream(Protocol):
-    """Table that Arrow takes as it is: of pandas, Polars, DuckDB and others."""
+    """Table with Arrow's stream interface, such as of pandas, Polars or DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the table as a stream of Arrow."""
@@ -61,16 +61,16 @@ Given: TypeAlias = (
     | Mapping[int, Mapping[int, float]]
     | Iterable[tuple[Id, Id, float]]
 )
-"""An input as a function takes it: a path, a table, `{query: {document: value}}`, or tuples of these three."""
+"""An input as an argument: a path, a table, `{query: {document: value}}`, or tuples of these three."""
 
 GivenPairs: TypeAlias = (
     str | Path | ArrowStream | Mapping[str, Collection[str]] | Mapping[int, Collection[int]] | Iterable[tuple[Id, Id]]
 )
-"""Pairs as a function takes them: a path, a table, `{query: [document, …]}`, or tuples of these two."""
+"""Pairs as an argument: a path, a table, `{query: [document, …]}`, or tuples of these two."""
 
 
 IN_MEMORY = "memory://"
-"""How the path begins that a config has in the place of an input in memory."""
+"""Prefix of the path of an input in memory."""
 
 
 Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
@@ -79,63 +79,37 @@ Seen: TypeAlias = Literal["refuse", "remove", "count"]
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """An input that was passed as an object.
+    """An input that was passed as an object."""
 
-    Attributes:
-        name: Argument, as messages name it, such as `outputs['bm25']`.
-        data: Data frame of pandas, Arrow table, mapping of mappings, or list of tuples.
-        recorded: True if a record will need the digest of its rows.
-    """
-
-    name: str
+    name: str  # argument, such as `outputs['bm25']`
     data: Any
-    recorded: bool = False
+    recorded: bool = False  # True if a record needs the digest of its rows
 
 
 @dataclass(frozen=True)
 class Source:
-    """An input with everything that its reader needs.
+    """An input with everything that its reader needs."""
 
-    Attributes:
-        path: File, glob, folder of parts or URL. The name of an object in memory.
-        format: None if the path's ending tells.
-        columns: Column names in the file by ours.
-        large: Bytes that a file of any size may expand to. A larger one may expand to 200 times its size.
-        streams: True if the path may be `-` or a pipe, as on a command line.
-        held: Object in memory. None for files.
-        select: Of another tool's results, the text that rows must have by label.
-    """
-
-    path: str
-    format: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    large: float = 10**9
-    streams: bool = False
-    held: InMemory | None = None
-    select: Mapping[str, str] = field(default_factory=dict)
+    path: str  # file, glob, folder of parts or URL. The name of an object in memory
+    format: str | None = None  # None if the path's ending tells
+    columns: Mapping[str, str] = field(default_factory=dict)  # column names in the file by ours
+    large: float = 10**9  # bytes that any file may expand to. Larger ones may expand to 200 times their size
+    streams: bool = False  # True if the path may be `-` or a pipe
+    held: InMemory | None = None  # object in memory
+    select: Mapping[str, str] = field(default_factory=dict)  # required text by label
 
     @property
     def shown(self) -> Source:
-        """The same input as errors and manifests name it: from the working directory if it is below."""
+        """Source with its path from the working directory."""
         is_inside = self.held is None and Path(self.path).is_relative_to(Path.cwd())
         return replace(self, path=os.path.relpath(self.path)) if is_inside else self
 
 
 @dataclass(frozen=True)
 class DatasetSource:
-    """The files of a dataset, and how they are read.
+    """The files of a dataset, and how they are read."""
 
-    Attributes:
-        judgments: Judgments or ratings. None for external scores.
-        features: Columns of the documents that measures ask for.
-        judged_documents: True if measures of recommended documents ask which others are relevant.
-        keep_first: True if a pair that is judged twice keeps its first judgment.
-        cluster: Column of the queries table. Queries of equal text are drawn as one. None if each is by itself.
-        slices: Columns of the queries table whose texts make a slice each.
-        search_slices: True if all columns of the queries table are read, so that slices can be searched by them.
-    """
-
-    judgments: Source | None
+    judgments: Source | None  # or ratings. None for external scores
     kind: Kind = "rankings"
     queries: Source | None = None
     documents: Source | None = None
@@ -143,52 +117,48 @@ class DatasetSource:
     exclude: Source | None = None
     exclude_self: bool = False
     seen: Seen = "count"
-    features: tuple[str, ...] = ()
-    judged_documents: bool = False
-    keep_first: bool = False
+    features: tuple[str, ...] = ()  # columns of the documents that measures need
+    judged_documents: bool = False  # True if measures need other relevant documents
+    keep_first: bool = False  # True keeps the first of two judgments of a pair
     subtopics: bool = False
-    cluster: str | None = None
+    cluster: str | None = None  # None if each query is its own cluster
     slices: tuple[str, ...] = ()
-    search_slices: bool = False
+    search_slices: bool = False  # True reads all columns of the queries table
 
     @property
     def group_columns(self) -> tuple[str, ...]:
-        """Distinct columns of the queries table that make clusters and slices."""
         return tuple(dict.fromkeys(column for column in (self.cluster, *self.slices) if column is not None))
 
     @property
     def shown(self) -> Self:
-        """The same dataset with its files as errors and manifests name them."""
+        """Source with paths from the working directory."""
         files: dict[str, Any] = {name: file.shown for name, file in vars(self).items() if isinstance(file, Source)}
         return replace(self, **files)
 
     @property
     def judged(self) -> Source:
-        """Judgments or ratings of a dataset that has them."""
         assert self.judgments is not None, "external scores are read otherwise"
         return self.judgments
 
     @property
     def files(self) -> tuple[Source, ...]:
-        """Files of the dataset."""
         files = (self.judgments, self.queries, self.documents, self.interactions, self.exclude)
         return tuple(file for file in files if file is not None)
 
 
 @dataclass(frozen=True)
 class Replicate:
-    """One of several times that a model was trained, indexed or decoded, named by its seed or the like."""
+    """One training of a model, named by its seed for example."""
 
     model: str
     name: str
 
     def __str__(self) -> str:
-        """Return a text such as `dense (replicate 3)`."""
         return f"{self.model} (replicate {self.name})"
 
 
 OutputKey: TypeAlias = tuple[str, str | Replicate]
-"""An output: its dataset, and the model or one of the model's replicates."""
+"""Dataset, and model or replicate."""
 
 
 def model_of(key: OutputKey) -> tuple[str, str]:

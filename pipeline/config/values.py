@@ -1,4 +1,4 @@
-"""Values of a config, and the message if a value is wrong."""
+"""Types of config values, and messages on wrong ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _spell_out(cls, data: object) -> object:
-        """Return a lone text as a mapping, and a mapping without its empty keys."""
         if cls.short_for and isinstance(data, str):
             return {cls.short_for: data}
         if isinstance(data, dict):
@@ -62,7 +61,6 @@ class Section(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The section's JSON Schema, its shorthand included."""
         mapping = handler(schema)
         properties = handler.resolve_ref_schema(mapping)["properties"]
         for section in reversed(cls.__mro__[: cls.__mro__.index(Section)]):
@@ -100,7 +98,7 @@ def number_of(amount: float | str) -> float:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Return a duration as a config writes it, in the greatest unit that gives a whole number."""
+    """Return a duration in the greatest unit that gives a whole number."""
     seconds = round(duration.total_seconds())
     for unit, size in (("h", 3600), ("m", 60)):
         if seconds and seconds % size == 0:
@@ -159,8 +157,6 @@ def _measure_line(value: object) -> object:
 
 
 def _named(pattern: str, what: str, rule: str) -> AfterValidator:
-    """Return a check of names that MLflow, headers of tables and `--measure` can all take."""
-
     def check(name: str) -> str:
         if name in _TAKEN or not re.fullmatch(pattern, name):
             raise ValueError(f"a {what} cannot be called {name!r}; write {rule}, and none of {', '.join(_TAKEN)}")
@@ -180,7 +176,6 @@ def _distinct(what: str) -> AfterValidator:
 
 
 def _amount(value: object) -> float | str:
-    """Return a number, or a percentage as written."""
     text = "" if isinstance(value, bool) else str(value).strip()
     if not _NUMBER.fullmatch(text.removesuffix("%").rstrip()) or math.isinf(float(text.rstrip("% "))):
         raise ValueError(f"found {value!r}; write a number, or a percentage such as 2%")

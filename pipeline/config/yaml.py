@@ -1,7 +1,6 @@
-"""YAML text as plain values with their lines.
+"""YAML text as plain values with their line numbers.
 
-Scalars are read as by YAML's safe loader, but dates stay text, and numbers are refused which YAML 1.1 reads otherwise
-than people do: `017`, `1:30`, `2024_01`. Keys are text.
+Dates are texts, and numbers that YAML 1.1 reads otherwise than people do are rejected: `017`, `1:30`, `2024_01`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(_[0-9]{3})*(\.[0-9]*([eE][-+][0-9]+)?)
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 
 MOST_NODES = 100_000
-"""Keys and values of all files of a config; what an alias or a merge stands for counts each time."""
+"""Maximum number of keys and values of all files of a config, with aliases and merges counted each time."""
 
 _DEEPEST = 100  # collections in each other
 _LARGE = 1 << 15  # characters, from which on libyaml reads a text: it takes 0.1 s for what the pure parser needs 1 s
@@ -45,19 +44,18 @@ _SUPPORTED = {_TAG + kind for kind in ("int", "float", "bool", "null", "map", "s
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value was written."""
+    """Place of a value."""
 
     file: str
-    """The YAML file, spelled as the command or `extends` spelled it; or `override key.path`."""
+    """YAML file as the command or `extends` spelled it, or `override key.path`."""
 
     line: int | None
-    """1-based; None for an override, and for an argument of a function."""
+    """From 1. None for an override or an argument."""
 
     key: KeyPath = ()
-    """The key that an argument gave; its name is then `file`, and stands in the place of the key."""
+    """Key of an argument. Its name is then `file`."""
 
     def __str__(self) -> str:
-        """Return the start of an error: `configs/nightly.yaml:14`."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     @property
@@ -67,7 +65,7 @@ class Origin:
 
 
 def dotted(path: KeyPath) -> str:
-    """Return a key's path as errors show it and `--set` reads it: `suites.search[2]`, `datasets."trec.8"`."""
+    """Return a key's path as in errors and `--set`: `suites.search[2]`, `datasets."trec.8"`."""
     parts = []
     for key in path:
         if isinstance(key, int):
@@ -79,19 +77,16 @@ def dotted(path: KeyPath) -> str:
 
 
 class Finding(NamedTuple):
-    """What is wrong, and where."""
+    """A problem of a config and its place."""
 
     origin: Origin
-    """Where it was written."""
-
     path: KeyPath
-    """The key's path; empty for the whole file."""
+    """Path of the key. Empty for the whole file."""
 
     message: str
-    """What was found and what to do."""
+    """Problem and action."""
 
     def __str__(self) -> str:
-        """Return an error's line."""
         origin, key = str(self.origin), dotted(self.path)
         if origin.startswith("override ") and key.startswith(origin.removeprefix("override ")):
             origin, key = f"override {shorten(key)}", ""  # it names the key, or one that holds it
@@ -110,7 +105,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
-    """Return at most 50 lines of findings. Many with one message are one line with their number."""
+    """Return at most 50 lines of findings. Equal messages are one line with their number."""
     distinct = [*dict.fromkeys(findings)]
     n_alike = Counter(each.message for each in distinct)
     firsts = {each.message: each for each in reversed(distinct)}
@@ -128,7 +123,7 @@ def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
 
 @dataclass
 class Budget:
-    """Number of keys and values that the files of one config may still hold."""
+    """Remaining number of keys and values of one config."""
 
     left: int = MOST_NODES
 
@@ -136,13 +131,13 @@ class Budget:
 def parse(
     text: str, name: str, *, at: KeyPath = (), numbered: bool = True, budget: Budget | None = None
 ) -> tuple[Value, dict[KeyPath, Origin], list[Finding]]:
-    """Read the one YAML document in a text.
+    """Read the one YAML document in a text. An empty text is None.
 
     Args:
-        text: YAML. An empty text is None.
+        text: YAML.
         name: Name in origins and errors: the file, or `override key.path`.
         at: Key path of the whole value.
-        numbered: Give origins lines.
+        numbered: True gives origins lines.
         budget: Remaining number of keys and values.
 
     Returns:
@@ -159,17 +154,14 @@ def parse(
 
 
 class _RefusedError(Exception):
-    """Line and message of the reason to refuse the whole text."""
+    """Line of a text that is rejected as a whole, and the reason."""
 
 
 class _Composer(Composer):
-    """Composes nodes from events, with limits on their number and depth."""
-
     n_nodes = 0
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Return the next node."""
         self.n_nodes += 1
         self.depth += 1
         if self.n_nodes > MOST_NODES or self.depth > _DEEPEST + 1:  # what is in the innermost collection counts as well
@@ -189,8 +181,6 @@ _Quick: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _QuickLoader(_Composer, _Quick):  # type: ignore[misc]
-    """libyaml's parser, which words some errors otherwise."""
-
     def __init__(self, text: str) -> None:
         Composer.__init__(self)
         _Quick.__init__(self, text)
@@ -217,8 +207,6 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 class _Builder:
-    """Turns YAML nodes into plain values with origins and findings."""
-
     def __init__(self, name: str, numbered: bool, budget: Budget) -> None:
         self.origins: dict[KeyPath, Origin] = {}
         self.errors: list[Finding] = []
@@ -304,7 +292,7 @@ class _Builder:
         return brought
 
     def _brought(self, node: yaml.Node, path: KeyPath) -> dict[str, Value]:
-        """Return what `<<: *anchor` or `<<: [*a, *b]` brings in. The first of several wins."""
+        """Return the values of `<<: *anchor` or `<<: [*a, *b]`. The first of several wins."""
         brought: dict[str, Value] = {}
         for source in reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]:
             if not isinstance(source, yaml.MappingNode):
@@ -323,7 +311,7 @@ def _shown(tag: str) -> str:
 
 
 def _surprise(node: yaml.ScalarNode) -> str | None:
-    """Return how YAML 1.1 reads a number that people read otherwise. None if they read the same."""
+    """Return the surprising value that YAML 1.1 reads from a number. None if there is none."""
     if node.tag not in (_TAG + "int", _TAG + "float"):
         return None
     if ":" in node.value:

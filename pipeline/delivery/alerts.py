@@ -1,10 +1,6 @@
 """Alerts of a nightly evaluation, sent by `nightly` and `sync` to the targets of `notify`.
 
-An alert is due to a target while what it was told differs from what fails on the latest night. The file
-`.state/alerts/NAME.json` beside the records holds both. An attempt is written there before it begins and is replaced by
-its receipt. So a kill loses no alert. The id of an alert is the id of its evaluation.
-
-Only the config that the user named, or a record that the user made on this machine, chooses targets.
+`.state/alerts/NAME.json` holds what each target was told. An attempt is written there first, so that a kill loses none.
 """
 
 from __future__ import annotations
@@ -57,7 +53,7 @@ _NAMES = ("model", "dataset", "gate", "slice")
 
 @dataclass(frozen=True)
 class NightState:
-    """The state of an evaluation on a night, and what fails; nights are ordered by date, then by their beginning."""
+    """The state of an evaluation on a night, and its failures. Nights are ordered by date, then by start."""
 
     evaluation_id: str
     order: tuple[str, str]
@@ -65,23 +61,21 @@ class NightState:
     failing: tuple[FailingGate, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError if the date is none."""
         calendar_date.fromisoformat(self.date)
 
     @property
     def date(self) -> str:
-        """The night's date, YYYY-MM-DD."""
         return self.order[0]
 
     def differs_from(self, told: NightState | None) -> bool:
-        """Return whether a target that was told of another night, or of none, needs to be told of this one."""
+        """Return whether a target must be told of this night. `other` is the night that it knows."""
         state, failing = (told.state, told.failing) if told else ("passed", ())
         return self.state != state or {*self.failing} != {*failing}
 
 
 @dataclass(frozen=True)
 class TargetLog:
-    """The night that a target was told of last, and a later one that it may have been told of."""
+    """Last night that a target was told of, and a later one that it may know."""
 
     told: NightState | None = None
     tried: NightState | None = None
@@ -97,7 +91,7 @@ class AlertLog:
 
 @dataclass(frozen=True)
 class AlertResult:
-    """Alerts of an evaluation: its latest night, the targets that got one, and a line for each that did not."""
+    """The latest night, the targets that got an alert, and a line for each target that did not."""
 
     evaluation_id: str = ""
     sent: tuple[str, ...] = ()
@@ -106,10 +100,7 @@ class AlertResult:
 
 @dataclass(frozen=True)
 class _Target:
-    """A target of the config. `key` is its text in the config, so that the log holds no secret.
-
-    `problem` says why it cannot be used.
-    """
+    """A target of the config. `key` is its text in the config, so that the log holds no secret."""
 
     key: str
     label: str
@@ -131,13 +122,9 @@ class _Target:
 
 
 def send_alerts(loaded: Loaded, records: Records, runs_dir: Path, unrecorded: Evaluation | None = None) -> AlertResult:
-    """Send what is due to each target of a config.
+    """Send the pending alert to each target of a config.
 
-    Args:
-        loaded: the config of the user.
-        records: where its records are kept.
-        runs_dir: the runs folder, in which relative paths start.
-        unrecorded: the last night if the disk takes no record of it. Its alert is sent even if the log cannot be kept.
+    `unrecorded` is the last night if it could not be recorded. Its alert is sent even if the log cannot be kept.
     """
     name, targets = loaded.config.name, _list_targets(loaded)
     if all(target.config.webhook == "" for target in targets):
@@ -168,12 +155,7 @@ def send_alerts(loaded: Loaded, records: Records, runs_dir: Path, unrecorded: Ev
 
 
 def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records]) -> Iterator[AlertResult]:
-    """Send what is due of each evaluation to the targets of the last record that the user made on this machine.
-
-    Args:
-        workspace: where records are.
-        place_of: gives where the records of an evaluation are kept.
-    """
+    """Send the pending alerts of each evaluation to the targets of the user's last record."""
     for name, record in _find_last_own(workspace.records).items():
         manifest, config = record.manifest, record.path / "config.yaml"
         try:
@@ -204,7 +186,7 @@ class _Sender:
     is_recorded: bool
 
     def send(self, target: _Target) -> str:
-        """Send an alert to a target. Return why it was not confirmed, or nothing."""
+        """Send an alert to a target. Return the reason if it was not confirmed, else an empty text."""
         if target.problem:
             return target.problem
         config, log, seconds = target.config, self.log.targets[target.key], target.config.timeout.total_seconds()
@@ -302,7 +284,6 @@ def _name_failures(failures: Sequence[FailingGate]) -> str:
 def _find_failures(
     verdicts: Sequence[Verdict], failures: Iterable[Failure], warnings: Iterable[DataWarning]
 ) -> dict[FailingGate, tuple[str, Cause]]:
-    """Return each failure's reason and cause: missing outputs, failed and then undecided gates, failed measures."""
     reasons: dict[FailingGate, tuple[str, Cause]] = {}
     for failure in failures:
         cause = (mask_names(failure.reason, failure.model, failure.dataset),)
@@ -319,13 +300,7 @@ def _find_failures(
 
 
 def _find_latest(records: Records, name: str, latest: NightState | None) -> NightState | None:
-    """Return the latest night by date, then by beginning, among those with alerts; skip unreadable records.
-
-    Args:
-        records: where records are kept.
-        name: the evaluation's name.
-        latest: the latest night that is known already; records that began before it are not read.
-    """
+    """Return the latest night with alerts that is not before `latest`. Skip unreadable records."""
     known = latest.evaluation_id.partition("-")[0] if latest else ""
     for evaluation_id in records.ids(name):  # the last that began comes first
         if evaluation_id.partition("-")[0] < known:
@@ -349,7 +324,6 @@ def _state_of(record: Evaluation) -> NightState:
 
 
 def _find_last_own(records: Records) -> dict[str, Evaluation]:
-    """Return by name the last record with alerts that the user made on this machine."""
     last: dict[str, Evaluation] = {}
     for evaluation_id in Records(records.folder).ids():
         name, path = str(evaluation_name(evaluation_id)), records.folder / evaluation_id

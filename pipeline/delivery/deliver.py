@@ -1,7 +1,6 @@
-"""Delivering finished records to their remote copy and to MLflow, at once or with `sync`; and which store that is.
+"""Delivery of finished records to their remote copy and to MLflow.
 
-The record lies whole in the runs folder before any of this begins. A receipt that is put in it says that MLflow has it.
-Of two processes of a machine that would log the same record, the second finds the receipt of the first.
+A receipt in the record says that MLflow has it.
 """
 
 from __future__ import annotations
@@ -31,13 +30,9 @@ if TYPE_CHECKING:
 def deliver(
     evaluation: Evaluation, workspace: Workspace, *, store: TrackingStore | None, tracking: Tracking
 ) -> Evaluation:
-    """The evaluation with where it is now, or with the reasons why it is not; the record is whole anyhow.
+    """Return the evaluation with its locations, or with the reasons why it was not delivered.
 
-    Args:
-        evaluation: what was evaluated, with its record in the runs folder.
-        workspace: where records are kept.
-        store: the tracking store, which is open; None if nothing is to be logged.
-        tracking: which metrics are logged, and how they are called.
+    `store` is an open tracking store. None logs nothing.
     """
     try:
         try:
@@ -68,7 +63,6 @@ def deliver(
 def _log(
     record: Evaluation, records: Records, store: TrackingStore, tracking: Tracking, *, again: bool = False
 ) -> Receipt:
-    """Log the runs of an evaluation to an open store, as a report shows it, and keep the receipt; gives it."""
     receipt: Receipt | None = None
     try:
         with one_at_a_time(records, record.path.name, store.timeout):
@@ -106,16 +100,16 @@ def _logged(record: Evaluation, store: TrackingStore, tracking: Tracking) -> Rec
 
 @dataclass(frozen=True)
 class SyncResult:
-    """What became of a record.
+    """Result of delivering one record.
 
     Attributes:
-        evaluation_id: the evaluation.
-        uploaded: whether it was copied to where records are kept.
-        tracked: its page in MLflow, or the store if that is no server; None if it was not logged.
-        alerted: the targets of `notify` that got an alert.
-        promotions: what became of its promotions, a line each.
-        reason: why it is not delivered; empty if it is.
-        unpromoted: why a model was not promoted though it should have been; empty if none was to be.
+        evaluation_id: Evaluation of the record.
+        uploaded: True if the record was copied to its remote location.
+        tracked: Page in MLflow, or the store if it is no server. None if nothing was logged.
+        alerted: Targets of `notify` that got an alert.
+        promotions: One line for each promotion.
+        reason: Reason why the record is not delivered. Empty if it is.
+        unpromoted: Reason why a model was not promoted. Empty if there is none.
     """
 
     evaluation_id: str
@@ -130,19 +124,19 @@ class SyncResult:
 def sync(
     *, runs_dir: str | Path = "runs", records: str | None = None, again: bool = False, tracking_uri: str | None = None
 ) -> Iterator[SyncResult]:
-    """Retry pending uploads, deliveries and promotions, oldest first, then alerts; skip what needs nothing.
+    """Retry pending uploads, MLflow deliveries and promotions, oldest first, then alerts.
 
     Args:
-        runs_dir: where records are, and the default MLflow store.
-        records: where records are kept; by default in the runs folder. Your records in the runs folder whose config
-            names a remote store are copied there, too.
-        again: whether to log again what MLflow had before, as after `mlflow gc`.
-        tracking_uri: the store for all of them. By default a record of the user goes where its config says, and one of
-            somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
+        runs_dir: Runs folder, with the default MLflow store.
+        records: Records location, by default the runs folder. Your records whose config names a remote location are
+            copied there, too.
+        again: Log again what MLflow had before, for example after `mlflow gc`.
+        tracking_uri: Store for all records. By default the store in the config of your record. A record of somebody
+            else goes to the store of MLFLOW_TRACKING_URI, but only if its config names no other.
 
     Raises:
-        InputError: the records location is invalid.
-        OSError: the records location cannot be reached.
+        InputError: The records location is invalid.
+        OSError: The records location cannot be reached.
     """
     from rankledger.pipeline.delivery.alerts import sync_alerts  # here, because its HTTP and TLS take time to import
 
@@ -160,7 +154,7 @@ def sync(
 
 
 class _Syncer:
-    """Delivers records, one by one; a place that is away is asked once, for each time takes seconds, or minutes."""
+    """Delivers records one by one. An unreachable location is tried once, because each attempt can take minutes."""
 
     def __init__(self, workspace: Workspace, stores: Stores, *, again: bool) -> None:
         self._workspace = workspace
@@ -171,7 +165,6 @@ class _Syncer:
         self._away: dict[str, OSError] = {}
 
     def deliver(self, evaluation_id: str) -> SyncResult:
-        """Deliver one record, as far as it is not."""
         done = SyncResult(evaluation_id)
         try:
             if not self._records.has_here(evaluation_id):
@@ -202,14 +195,13 @@ class _Syncer:
         return not self._again and read_receipt(records, evaluation_id) is not None
 
     def place_of(self, record: Evaluation) -> Records:
-        """Where the record says that it is kept, if it is the user's; where records are, otherwise."""
+        """Return the location that the record names if the user made it, else the location of all records."""
         place = (record.manifest.records if record.is_trusted else None) or self._records.place
         if place not in self._places:
             self._places[place] = open_records(self._workspace.runs_dir, place)
         return self._reach(self._places[place])
 
     def _reach(self, records: Records) -> Records:
-        """The same place, unless it could not be reached before."""
         if records.place in self._away:
             raise self._away[records.place]
         return records

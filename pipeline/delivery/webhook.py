@@ -23,29 +23,22 @@ class NotSentError(Exception):
     """An alert without a confirmation: one line that says why, without the address."""
 
     def __init__(self, reason: str, *, is_transient: bool = False) -> None:
-        """Set the reason, and whether another attempt may succeed."""
         super().__init__(one_line(reason))
         self.is_transient = is_transient
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A handler that follows no redirect: a redirected POST becomes a GET without the alert."""
+    """Handler that follows no redirect, because a redirected POST becomes a GET without the alert."""
 
     def redirect_request(self, *_: Any) -> None:
         """Follow none."""
 
 
 def post_alert(url: str, alert_id: str, body: bytes, seconds: float) -> None:
-    """Post an alert, once more if there is no answer or the server fails.
-
-    Args:
-        url: the address.
-        alert_id: the id, the same at each attempt.
-        body: JSON.
-        seconds: time limit for the connection, and for the answer.
+    """Post an alert. Try once more if there is no answer or the server fails.
 
     Raises:
-        NotSentError: no answer of 200 to 299 confirmed the alert.
+        NotSentError: No answer of 200 to 299 confirmed the alert.
     """
     headers = {"Content-Type": "application/json", "User-Agent": "rankledger", "Idempotency-Key": alert_id}
     try:
@@ -87,13 +80,8 @@ def _describe_answer(url: str, answer: urllib.error.HTTPError) -> str:
 def run_alert_command(words: Sequence[str], body: bytes, seconds: float) -> None:
     """Run a program without a shell, with an alert on stdin.
 
-    Args:
-        words: the program and its arguments.
-        body: JSON.
-        seconds: time limit, after which the program is killed.
-
     Raises:
-        NotSentError: the exit code is not 0.
+        NotSentError: The exit code is not 0, or the time limit has passed.
     """
     quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
     try:

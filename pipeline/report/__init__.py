@@ -1,1 +1,1 @@
-"""An evaluation as people read it."""
+"""Reports of evaluations."""

@@ -1,4 +1,4 @@
-"""What changed: two evaluations compared, a figure night by night, and the lists of evaluations and figures."""
+"""Comparisons, histories, and lists of evaluations and recorded values."""
 
 from __future__ import annotations
 
@@ -247,11 +247,7 @@ _FIGURES = 50  # that round to a published one: more were published with too few
 def history_tables(history: History, *, last: int | None, width: int, colour: bool) -> str:
     """Write the nights of each series for a terminal, and below them its steps.
 
-    Args:
-        history: the history.
-        last: number of nights to show, the last ones. None shows all. Steps are those of all nights.
-        width: columns of the terminal.
-        colour: True writes the terminal's colors.
+    `last` is the number of nights to show. None shows all.
     """
     text = TerminalText(width=width, colour=colour)
     for series in history.series:
@@ -282,7 +278,7 @@ def history_data(history: History, *, last: int | None) -> dict[str, Any]:
 
 
 def night_table(history: History, series: Series, last: int | None, *, n_cells: int = 0) -> TextTable:
-    """Return a row per night, with bars of `n_cells` on one scale, or with numbers if that is 0."""
+    """Return a row per night, with bars of `n_cells` on one scale, or with numbers if `n_cells` is 0."""
     first = _first(len(series.nights), last)
     scale = Scale.of(map(Interval.of, series.nights[first:]))
     steps = {step.date: step for step in series.steps}
@@ -336,7 +332,7 @@ def _marks(night: Night, step: LevelChange | None, before: Night | None) -> Iter
 
 
 def break_lines(histories: Iterable[History]) -> list[str]:
-    """Yield what keeps the figures of each night from being compared with those before, each change once."""
+    """Yield the reasons why nights cannot be compared with those before, each change once."""
     lines: dict[tuple[int, str], None] = {}
     for history in histories:
         for series in (own for own in history.series if own.dataset != POOLED):  # which has the breaks of all others
@@ -355,7 +351,7 @@ def _what_changed(history: History, series: Series, change: InputChange) -> str:
 
 
 def notes_below(history: History, series: Series) -> Iterator[str]:
-    """Yield the steps of a series, what they rest on, and why outputs were not evaluated."""
+    """Yield notes on the steps of a series, and the reasons why outputs were not evaluated."""
     for step in series.steps:
         change = signed(step.after - step.before)
         error = f", standard error {figure(step.std_error)}" if step.std_error else ""

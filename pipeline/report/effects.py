@@ -1,4 +1,4 @@
-"""What differences amount to: labels for pairs of models, and letters that models share that do not differ."""
+"""Labels of differences, and letters of models that do not differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "
 
 
 def effect_label(line: Comparison, practical_difference: Mapping[str, float], alpha: float = 0.05) -> EffectLabel:
-    """Return the label of a difference: by the corrected p-value, unless the whole interval is within the margin."""
+    """Return the label of a difference: by the corrected p-value, unless the interval is within the margin."""
     margin = practical_difference.get(line.measure, 0.0)
     exact = line.without_rounding()
     low, high = (math.nan if end is None else end for end in (exact.ci_low, exact.ci_high))
@@ -51,7 +51,7 @@ _CORRECTIONS = {"maxt": " by max-T", "holm": " by Holm", "bh": " by Benjamini-Ho
 
 
 def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
-    """Yield the tests of p-values and primary intervals, their corrections, and what sign flips assume."""
+    """Yield the tests of p-values and primary intervals, their corrections, and their assumptions."""
     tested = sorted((line for line in lines if line.test or line.family), key=lambda line: not line.is_primary)
     n_primary = Counter(line.dataset for line in tested if line.is_primary)
     families: dict[str, list[Comparison]] = {}
@@ -99,16 +99,14 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def letter_display(order: Sequence[str], alike: Collection[frozenset[str]]) -> dict[str, str]:
-    """Return the letters of each model, `a` for the first.
-
-    Two models share a letter if, and only if, they are alike.
+    """Return the letters of each model. Two models share a letter if, and only if, they are alike.
 
     Args:
-        order: models, the best first.
-        alike: pairs that are not distinguishable.
+        order: Models, the best first.
+        alike: Pairs that are not distinguishable.
 
     Returns:
-        Letters by model. `aa` and so on, separated by blanks, if 26 are not enough.
+        Letters by model, separated by blanks if 26 are not enough.
 
     Reference:
         Piepho 2004, doi:10.1198/1061860043515: insert and absorb.

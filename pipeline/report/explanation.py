@@ -1,4 +1,4 @@
-"""An explained score, and what metrics mean: tables for a terminal or Markdown, and JSON."""
+"""Explained scores and documented metrics: tables for a terminal or Markdown, and JSON."""
 
 from __future__ import annotations
 
@@ -154,7 +154,6 @@ def _lists(explanation: Explanation) -> list[TextTable]:
 
 
 def _split(explanation: Explanation) -> tuple[list[ScoreTerm], list[ScoreTerm]]:
-    """Return the documents to list, and the others."""
     head = min(HEAD, explanation.measure.k or HEAD)
     others = [line for line in explanation.documents if line.place > head and line.term == 0]
     return [line for line in explanation.documents if line.place <= head or line.term != 0], others
@@ -351,15 +350,7 @@ def _items(lines: Iterator[str]) -> list[str]:
 
 
 def measures(name: str | None = None, metrics: Mapping[str, Metric] = METRICS) -> str:
-    """List every metric, or document one.
-
-    Args:
-        name: a metric or a measure, in our way or another tool's. None for all metrics.
-        metrics: metrics to list, or to find one among before the built-in ones.
-
-    Raises:
-        InputError: there is no such metric.
-    """
+    """List every metric, or document one, in our notation or another tool's. Raise InputError if it is unknown."""
     if name is not None:
         return _explanation(name, metrics)
     entries = []  # three lines each: name, title and formula; range, direction and parameters; reference

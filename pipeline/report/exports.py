@@ -1,8 +1,6 @@
-"""Evaluations in formats of other tools.
+"""Evaluations in formats of other tools: Every Eval Ever 0.3.0, and the text format of Prometheus.
 
-A record in the schema of Every Eval Ever, version 0.3.0, has one file of each kind for a model, in a folder by
-evaluation, developer and model. A record holds no texts, so that `input.raw` and `output.raw` are empty. The figures of
-slices are not part of it. The text format of Prometheus is for the textfile collector of its node exporter.
+A record holds no texts, so that `input.raw` and `output.raw` are empty.
 
 Reference:
     github.com/evaleval/every_eval_ever, `eval.schema.json` and `instance_level_eval.schema.json`.
@@ -50,9 +48,9 @@ class ScoreColumn(NamedTuple):
 def every_eval_ever(
     record: Evaluation, model: str, columns: Sequence[ScoreColumn]
 ) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Yield the files of one model with their paths: its scores and its figures. None if it has no figure.
+    """Yield the files of one model with their paths: its scores and its estimates, if there are any.
 
-    The same record gives the same bytes at the same paths. A model with replicates has columns of each.
+    The same record gives the same bytes at the same paths.
     """
     figures = [line for line in record.estimates if line.model == model and line.slice == ALL]
     results = [_result(record.manifest, line) for line in figures if line.dataset != "*" and line.estimate is not None]
@@ -180,10 +178,9 @@ _Sample = tuple[Mapping[str, str], float]
 
 
 def metrics_text(evaluation: Evaluation, manifest: Manifest) -> str:
-    """Return the figures on all queries with their intervals, the state, the verdicts by gate, and the times.
+    """Return estimates with intervals, the state, verdicts by gate, and times.
 
-    Names and labels stay the same from night to night: a gate has a series for each effect, an evaluation for each
-    state. Undefined figures have none.
+    Names and labels are the same every night. Undefined estimates have no series.
     """
     own = {"evaluation": evaluation.name}
     figures = [line for line in evaluation.estimates if line.slice == ALL]

@@ -1,4 +1,4 @@
-"""The forms that a report has, the endings of the files that hold them, and how tables for papers look."""
+"""Forms of a report, the endings of their files, and the look of LaTeX tables."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ Fit: TypeAlias = Literal["column", "page", "none"]
 
 @dataclass(frozen=True)
 class TableStyle:
-    """How tables in LaTeX look. Texts of your own are LaTeX, and stand there as they are.
+    """Look of LaTeX tables. Your own texts are inserted as LaTeX.
 
     Attributes:
-        intervals: whether each figure has its confidence interval.
-        sort: whether models stand by the lead measure, the best first, instead of in the config's order.
-        arrows: whether what differs significantly from the baseline has an arrow up if it is better, or down, instead
-            of a dagger; filled for p < 0.01. It needs amssymb. Where all pairs were compared, letters stay.
-        caption: the caption, instead of ours and of the note below that says what is bold and which tests were made.
-        headers: the headers of columns, by measure, instead of the measures' names.
-        fit: `column` or, across both columns (`table*`), `page`: a table that is wider is scaled down, by graphicx;
-            `none`: it is as wide as it is.
+        intervals: True shows the confidence interval of each figure.
+        sort: True orders models by the primary measure instead of the config's order.
+        arrows: True marks significant differences from the baseline by arrows (filled for p < 0.01) instead of a
+            dagger. This needs amssymb. Letters stay if all pairs were compared.
+        caption: Caption instead of the default caption and the note below.
+        headers: Headers of columns by measure, instead of the measures' names.
+        fit: `column` or `page` (both columns, `table*`) scales wider tables down by graphicx. `none` does not.
     """
 
     intervals: bool = False

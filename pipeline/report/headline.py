@@ -1,4 +1,4 @@
-"""The headline of an evaluation: what broke, where, since when and whose it is, in a few short sentences."""
+"""The headline of an evaluation: a few sentences on what failed, where, since when, and who owns it."""
 
 from __future__ import annotations
 
@@ -22,29 +22,26 @@ _NEARLY_ALL = 0.95  # of a change
 _OF_ACCEPTED = 0.5  # of the drop since the accepted record: what fell less since the previous one fell before
 
 Task = tuple[str, str]
-"""A dataset and a model; the dataset is empty for an external metric."""
+"""A dataset and a model. The dataset is empty for an external metric."""
 
 
 def headline_of(evaluation: Evaluation) -> str:
-    """Say what happened in a few short sentences.
+    """Return the headline.
 
-    The worst model is named that fails a gate, or else was not evaluated, is undecided, or fell for sure where no gate
-    says otherwise. Others are counted. If there is none, the gates and the largest change are named. The first
-    evaluation of a name has the best model by the primary measure.
+    It names the worst model that fails a gate, or else was not evaluated, is undecided, or clearly fell. If there is
+    none, it names the gates and the largest change, or on a first evaluation the best model.
     """
     return " ".join(_Words(evaluation).sentences()).strip()  # a name may begin with a blank
 
 
 def headline_change(evaluation: Evaluation) -> ChangeSince | None:
-    """Return the drop that the headline names. None if it names none."""
+    """Return the drop in the headline. None if it has none."""
     words = _Words(evaluation)
     words.sentences()
     return words.named
 
 
 class _Words:
-    """Sentences on one evaluation. `named` is the drop that they name."""
-
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
         self._changes: dict[Task, list[ChangeSince]] = {}
@@ -62,7 +59,6 @@ class _Words:
         return [*rejudged, *self.calm()]
 
     def rejudged(self) -> Iterator[str]:
-        """Yield a sentence on each dataset whose judgments changed, though scores may have been computed again."""
         known: dict[str, ChangeSince] = {}
         for line in self._evaluation.changes:
             if line.since == "previous" and line.reason.startswith("judgments changed"):
@@ -73,7 +69,6 @@ class _Words:
             yield f"Judgments{where} changed since {self._day(line.date, line.reference)}{new}."
 
     def hindered(self) -> Iterator[str]:
-        """Yield sentences on a gate that stops because nothing can be compared; no owner can help."""
         verdicts = [v for v in raised(self._evaluation.verdicts) if v.outcome == "not comparable" and v.blocks]
         if not verdicts:
             return
@@ -179,10 +174,9 @@ class _Words:
         return "; ".join([*parts, *more])
 
     def _fall(self, task: Task, *, new: bool = True) -> ChangeSince | None:
-        """Return the clear drop to tell of, by the primary measure if it fell.
+        """Return the clear drop to report, by the primary measure if it fell.
 
-        It is the one since the previous record, unless most of the drop since the accepted one came earlier, or the
-        model failed before and the drop is not `new`.
+        The drop since the previous record is preferred, unless most of the drop since the accepted one came earlier.
         """
         falls = [
             line
@@ -227,7 +221,7 @@ class _Words:
         return f"{self._subject((line.dataset, line.model))} {moved} {self._since(line)}"
 
     def _since_accepted(self, line: ChangeSince) -> str:
-        """Return the drop since the accepted record if it differs from the one since the night before."""
+        """Return the drop since the accepted record if it differs from the drop since the night before."""
         for own in self._changes[line.dataset, line.model]:
             amount = _amount(-(own.difference or 0.0))
             is_other = line.since == "previous" and own.since == "accepted" and own.measure == line.measure
@@ -244,7 +238,6 @@ class _Words:
         return "since the evaluation before" if now and now == then else f"since {self._day(line.date, line.reference)}"
 
     def _day(self, text: str, record: str = "") -> str:
-        """Return a date such as `20 Nov`, with the year or the time if they differ from the evaluation's."""
         day, this = _day_of(text), self._evaluation.evaluation_id
         if day is None:
             return _name(text)
@@ -268,7 +261,6 @@ def _day_of(text: str) -> date | None:
 
 
 def _changed(reason: str) -> str:
-    """Return what changed, such as `judgments changed (1,517 pairs new)`; the reason if nothing did."""
     found = re.match(r"[a-z ]+ changed( \([\d,]+ pairs? new\))?(?= since )", reason)
     return found[0] if found else reason
 

@@ -1,8 +1,4 @@
-"""Tables as papers print them, in LaTeX with booktabs: models as rows, measures as columns, a table per dataset.
-
-Names are printed as they are written: what LaTeX would take for a command is escaped, and ligatures are broken, because
-`a--b` is not a–b.
-"""
+"""LaTeX tables with booktabs: models as rows, measures as columns, a table per dataset."""
 
 from __future__ import annotations
 
@@ -63,7 +59,7 @@ _HEAD = r"% Needs \usepackage{booktabs}; names beyond Latin script need LuaLaTeX
 
 
 def latex(pages: Sequence[Page], *, n_measures: int | None = None, style: TableStyle = _PLAIN) -> str:
-    """Write a table per evaluation and dataset. By default it has as many measures as a page is wide enough for."""
+    """Write a table per evaluation and dataset, by default with as many measures as fit the page."""
     numbers = count(1)
     n_measures = n_measures or (_WITH_INTERVALS if style.intervals else _MEASURES)
     tables = [
@@ -80,7 +76,7 @@ def _head(style: TableStyle) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape text for LaTeX. Control characters, such as those that reverse the writing, are spelled out."""
+    """Escape text for LaTeX. Control characters are spelled out."""
     text = _LIGATURE.sub(lambda match: f"{match[0]}\0", printable(text))
     return "".join(_SPECIAL.get(sign, sign) for sign in text).replace("\0", "{}")
 
@@ -154,7 +150,7 @@ def _number(value: float | None) -> str:
 
 
 def _marks(figures: PageFigures, column: MeasureColumn, model: str, style: TableStyle) -> str:
-    """Return letters, each at its own place, or a dagger or arrow that hangs out of the cell, so that digits align."""
+    """Return letters in fixed places, or a dagger or arrow that hangs out of the cell, so that digits align."""
     if figures.all_pairs:
         places = sorted(set().union(*column.letters.values()))
         own = "".join(sign if sign in column.letters[model] else rf"\phantom{{{sign}}}" for sign in places)

@@ -1,4 +1,4 @@
-"""Evaluations in GitHub's Markdown: a comment for a pull request, the verdict first, and the note that MLflow shows."""
+"""Evaluations in GitHub's Markdown: a comment for a pull request, and MLflow's note."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MARKER = re.compile(r"^(\d*)([-+.)])")  # would make a list of an item that beg
 
 
 def markdown(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
-    """Write evaluations as a comment of at most 60 kB: tables are cut at whole rows, and the others counted."""
+    """Write evaluations as a comment of at most 60 kB. Tables are cut at whole rows."""
     lines = _overview(pages) if len(pages) > 1 else []
     for n_left, page in zip(range(len(pages), 0, -1), pages, strict=True):
         lines += _page_lines(page, (COMMENT - n_bytes(lines)) // n_left, n_measures)
@@ -96,7 +96,7 @@ def _overview(pages: Sequence[Page]) -> list[str]:
 
 
 def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
-    """Return the lines within so many bytes. The command that made the evaluation is never left out."""
+    """Return the lines within so many bytes. The command that made the evaluation is always kept."""
     evaluation, figures = page.evaluation, page_figures(page)
     end = ByteBudget(most)
     command = rerun_command(page.manifest)

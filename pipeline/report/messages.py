@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.record.upkeep import PruneResult, Reproduction
 
 OVERSTATED = "the effect in slices that were searched for is overstated: confirm it on new queries"
-"""What to make of the slices that a search found."""
+"""Note on the slices that a search found."""
 
 _FIRSTS = 10  # models that may be first
 _NAMED = 3  # measures that disagree, intervals with a mark, and failures for one reason
@@ -46,7 +46,7 @@ _MOVED = 10  # figures that moved
 
 
 def notes(evaluation: Evaluation) -> Iterator[str]:
-    """Yield what the joins found, likely errors of inputs, possible firsts, unreliable intervals, and slices."""
+    """Yield notes on joins, likely input errors, possible firsts, unreliable intervals, and slices."""
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
@@ -66,7 +66,6 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator[str]:
-    """Yield a line per dataset with queries that have no score by the primary measure."""
     judged = {dataset for (dataset, _), quality in evaluation.quality.items() if quality.judged_at_10 is not None}
     for dataset, measure in evaluation.leading.items():
         own = (line for line in evaluation.estimates if line.dataset == dataset and line.measure == measure)
@@ -90,7 +89,7 @@ def not_compared(evaluation: Evaluation) -> Iterator[str]:
 
 
 def slice_notes(evaluation: Evaluation) -> Iterator[str]:
-    """Yield a line per slice in which a difference is not that of the rest."""
+    """Yield a line per slice in which a difference is not the same as in the rest."""
     for line in evaluation.slice_changes:
         yield where_it_changed(line, models(line.model, line.baseline), line.dataset)
     if evaluation.slice_changes:
@@ -104,7 +103,7 @@ def where_it_changed(line: SliceChange, *names: str) -> str:
 
 
 def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplete"], str]:
-    """Return whether everything was evaluated, and what was, such as `3 models on 1 dataset`."""
+    """Return whether everything was evaluated, and a count such as `3 models on 1 dataset`."""
     models, datasets = ({task[part] for task in evaluation.quality} for part in (1, 0))
     evaluated = f"{counted(len(models), 'model')} on {counted(len(datasets), 'dataset')}"
     lacks = []
@@ -116,9 +115,9 @@ def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplet
 
 
 def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iterator[str]:
-    """Yield what was not evaluated, and why. Of many with the same reason the first are named.
+    """Yield outputs that were not evaluated with the reasons, the first ones of each reason.
 
-    Reasons are the same if they differ only in the path that they begin with, or in the path of a missing file.
+    Reasons are equal if they differ only in a path.
     """
     alike: dict[str, list[Failure]] = {}
     for failure in lines:
@@ -187,7 +186,7 @@ def rank_note(column: MeasureColumn, confidence: float) -> str:
 
 
 def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
-    """Yield how far other measures agree with the primary one on the order of models, the least agreement first."""
+    """Yield the agreement of other measures with the primary one on the order of models, lowest first."""
     lines = sorted((line for line in evaluation.agreement if line.dataset == dataset), key=lambda line: line.tau)
     if lines:
         more = f", and {counted(len(lines) - _NAMED, 'more measure')} in agreement.csv" if len(lines) > _NAMED else ""
@@ -241,7 +240,7 @@ def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
 
 
 def rerun_command(manifest: Manifest) -> str:
-    """Return the command that makes the same figures, without options such as `--jobs` that change none.
+    """Return the command that makes the same scores, without options such as `--jobs`.
 
     A call of Python, or a command without the path of a config, is returned unchanged.
     """
@@ -256,7 +255,7 @@ def rerun_command(manifest: Manifest) -> str:
 
 
 def acceptance(accepted: Accepted) -> list[str]:
-    """Return a line per model with what was accepted and what it replaces, and the file to commit."""
+    """Return a line per accepted model with the replaced record, and the file to commit."""
     lines = []
     for model, entry in accepted.entries.items():
         before = accepted.replaced.get(model)
@@ -286,7 +285,7 @@ def pruning_lines(pruning: PruneResult) -> Iterator[str]:
 
 
 def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
-    """Name in a line what confirms that a record is as it was written."""
+    """Return a line on what confirms that a record is unchanged."""
     agree = "there is no receipt and no run of MLflow to compare the manifest with"
     if witnesses:
         agree = f"the manifest is that of {' and '.join(witnesses)}"
@@ -294,7 +293,7 @@ def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
 
 
 def reproduction_lines(result: Reproduction) -> list[str]:
-    """Return the verdict in a line, then the causes and the first figures that moved."""
+    """Return the verdict, the causes, and the first values that differ."""
     lines = [_verdict(result), *_causes(result), *_figures(result)]
     if result.n_found:
         lines.append(f"{counted(result.n_found, 'file')} of the inputs moved, and were found")

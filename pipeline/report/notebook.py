@@ -1,4 +1,4 @@
-"""Leaderboards as a notebook shows them: HTML that loads nothing and fits light and dark pages."""
+"""Leaderboards for notebooks, in HTML that loads nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def _causes(evaluation: Evaluation) -> Iterator[Markup]:
 
 
 def _in_html(table: TextTable, most: int) -> Markup:
-    """Return the first rows of a table."""
     styles = [_NUMBER if numeric else _WORDS for numeric in table.numeric]
     heads = map(Markup('<th scope="col" style="{}">{}</th>').format, styles, table.headers)
     rows = []

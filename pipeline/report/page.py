@@ -1,7 +1,4 @@
-"""Pages of an evaluation, made at once or from its record.
-
-A page reads the evaluation, the records that its manifest pins, and the figures of the records before it.
-"""
+"""Pages of an evaluation, from its tables, the records that its manifest pins, and its history."""
 
 from __future__ import annotations
 
@@ -56,10 +53,10 @@ class _Pair:
 
 
 def page_of(record: Evaluation, workspace: Workspace, *, with_history: bool = True) -> Page:
-    """Make the page of a finished record, with the history that was known when it was written.
+    """Make the page of a finished record, with the history known when it was written.
 
     Raises:
-        OSError: the place of records cannot be reached.
+        OSError: The records location cannot be reached.
     """
     pager = _Pager(record, record.manifest, partial(read_column, record), workspace, with_history)
     return pager.page(pager.chosen(), record.curves, read_query_changes(record), read_query_details(record))
@@ -68,7 +65,7 @@ def page_of(record: Evaluation, workspace: Workspace, *, with_history: bool = Tr
 def new_page(
     evaluation: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace
 ) -> tuple[Page, tuple[QueryChange, ...]]:
-    """Make the page of an evaluation that has no record yet. Also return the queries on it that changed most."""
+    """Make the page of an unrecorded evaluation. Also return the queries on it that changed most."""
     scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
     pager = _Pager(evaluation, evaluation.manifest, partial(_column, scored), workspace)
     shown = pager.chosen()
@@ -86,8 +83,6 @@ def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, 
 
 
 class _Pager:
-    """Finder of the pairs of one evaluation and their scores. `remarks` say what is left out, and why."""
-
     def __init__(
         self,
         evaluation: Evaluation,
@@ -105,7 +100,6 @@ class _Pager:
         self._pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
 
     def chosen(self) -> list[ShownPair]:
-        """Return the pairs to show: against records first, then the best models against their baselines."""
         pairs = [
             list(dict.fromkeys((*self._against_records(dataset), *self._compared(dataset))))
             for dataset in self._leading
@@ -143,7 +137,6 @@ class _Pager:
         )
 
     def _shown(self, pair: _Pair) -> ShownPair | None:
-        """Return a pair with its scores. None if no query has one, or if they cannot be compared."""
         measure = self._leading[pair.dataset]
         after = self._column(pair.dataset, pair.model, measure)
         if not pair.record:
@@ -214,7 +207,6 @@ _MOST_DOCUMENTS = 20  # of one query: a pooled collection has hundreds of releva
 
 
 def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
-    """Yield the queries of each pair, the greatest change first, without documents if their ranks are unknown."""
     recorded = cache(_recorded_dataset)  # pairs share the judgments that their baselines had
     for scores, record in shown:
         if not np.nan_to_num(scores.change).any():
@@ -261,7 +253,6 @@ def _details(
 
 
 def _current_output(dataset: str, model: str, opened: Opened, inputs: Inputs) -> ShownOutput | None:
-    """Return a model's output. None if it has several, or none that was read."""
     task = next((own for own in opened.planned.tasks if own.key == (dataset, model)), None)
     if task is None or task.key not in inputs.joined:
         return None

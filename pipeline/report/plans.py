@@ -1,4 +1,4 @@
-"""Plans: the queries that a gate needs, and its power by their number."""
+"""Plans: required numbers of queries of gates, and their power."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MARKS = {
 
 
 def plan_tables(plan: PowerPlan, *, width: int, colour: bool) -> str:
-    """Write the queries needed and the power curves for a terminal."""
+    """Write the required queries and the power curves for a terminal."""
     text = TerminalText(width=width, colour=colour)
     text.add(heading(plan))
     for table in _tables(plan):
@@ -79,7 +79,7 @@ def _tables(plan: PowerPlan) -> Iterator[TextTable]:
 
 
 def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[TextTable]:
-    """Yield the queries that a dataset needs, and its slices if they are planned."""
+    """Yield the required queries of a dataset, and of its slices if they are planned."""
     for what, of_slices in (("queries needed", False), ("queries needed by slices", True)):
         own = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
         if own:
@@ -122,7 +122,7 @@ def _curves(title: str, points: Sequence[PowerPoint]) -> TextTable:
 
 
 def notes(plan: PowerPlan) -> Iterator[str]:
-    """Yield what could not be planned and why, the level, and the records."""
+    """Yield what could not be planned with the reasons, the level, and the records."""
     yield from (line.reason for line in plan.lines if line.slice == ALL and line.reason)
     if marks := dict.fromkeys(line.mark for line in plan.lines if line.mark and line.slice != ALL):
         yield f"no plan for these slices: {'; '.join(f'{mark}, {_MARKS[mark]}' for mark in marks)}"

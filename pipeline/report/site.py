@@ -1,4 +1,4 @@
-"""From all records to a static site, incrementally: what is there and unchanged is neither read nor written again."""
+"""A static site over all records, written incrementally: unchanged records are not read again."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _FOLDERS: Mapping[str, Callable[[str], object]] = {
     "evaluations": _SLUG.fullmatch,
     "models": _SLUG.fullmatch,
 }
-"""The folders of the site, and which pages in them are its own."""
+"""Folders of the site with their pages."""
 
 
 @dataclass(frozen=True)
 class SiteResult:
-    """Written site."""
+    """Index page of a written site, and counts."""
 
     index: Path
     n_evaluations: int
@@ -69,7 +69,7 @@ class SiteResult:
 
 @dataclass(frozen=True)
 class _State:
-    """Contents of `site-state.json`, a cache that may be deleted. `writer` is the version that read the records."""
+    """Contents of `site-state.json`, a cache. `writer` is the version that read the records."""
 
     writer: str
     records: dict[str, SiteRecord] = field(default_factory=dict)
@@ -80,15 +80,15 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
     """Write a static site over all records.
 
     Args:
-        output: the folder of the site; made if it does not exist.
-        url: where the site will be published, for the links of the feed; by default they are relative.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        output: Folder of the site.
+        url: Public address for the links of the feed. By default they are relative.
+        runs_dir: Runs folder.
+        records: Records location, by default the runs folder.
 
     Raises:
-        InputError: there are no records, the folder holds something else, or the URL is none.
-        LockedError: another process is writing the site.
-        OSError: the place of records cannot be reached, or the folder cannot be written.
+        InputError: There are no records, the folder has other contents, or the URL is invalid.
+        LockedError: Another process is writing the site.
+        OSError: The records location cannot be reached, or the folder cannot be written.
     """
     folder, base = Path(output), _checked_url(url)
     workspace = Workspace.open(runs_dir, records)
@@ -119,7 +119,6 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
 
 
 def _checked_url(url: str) -> str:
-    """Return the URL with a `/` at its end."""
     if not url:
         return ""
     try:
@@ -146,7 +145,7 @@ def _refuse_other_folder(folder: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Write the site alone: two at once would delete each other's pages."""
+    """Hold the lock of the site, because two processes would delete each other's pages."""
     from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -168,7 +167,6 @@ def _writer() -> str:
 
 
 def _read_state(folder: Path) -> _State:
-    """Return the cache. It is empty if the file is missing, damaged or another version's."""
     try:
         state = read_typed(_State, (folder / _STATE).read_bytes())
     except (OSError, ValidationError, ValueError):
@@ -177,7 +175,6 @@ def _read_state(folder: Path) -> _State:
 
 
 def _write(folder: Path, made: Site) -> None:
-    """Write the pages, the index last, and delete those of what is gone."""
     texts = dict(pages(made)) | {FEED: atom(made)}
     texts["index.html"] = texts.pop("index.html")  # last
     for path, text in each("Writing pages", texts.items(), len(texts), "pages"):
@@ -190,7 +187,7 @@ def _write(folder: Path, made: Site) -> None:
 
 
 def _write_changed(path: Path, data: bytes) -> None:
-    """Write a file unless it holds that already, so that what did not change is not uploaded again."""
+    """Write a file if its content differs, so that unchanged files are not uploaded again."""
     try:
         if path.stat().st_size == len(data) and path.read_bytes() == data:
             return
@@ -200,7 +197,6 @@ def _write_changed(path: Path, data: bytes) -> None:
 
 
 def _summarize(entry: RecordEntry, known: Mapping[str, SiteRecord], folder: Path) -> SiteRecord:
-    """Return the summary of a record, read if its stamp changed, and copy its page."""
     record, stamp = known.get(entry.evaluation_id), entry.stamp
     if record is None or record.stamp != stamp:
         record = replace(_read(entry), stamp=stamp)
@@ -217,7 +213,6 @@ _CONTENTS = b'<nav aria-label="Contents">\n<ul>'
 
 
 def _with_link_back(page: bytes, name: str) -> bytes:
-    """Add a link to all nights to the contents of a page, if it has contents."""
     link = f'\n<li><a href="../{evaluation_path(name)}">All nights</a></li>'
     return page.replace(_CONTENTS, _CONTENTS + link.encode(), 1)
 
@@ -266,7 +261,6 @@ def _read(entry: RecordEntry) -> SiteRecord:
 
 
 def _evaluation_in(record: Evaluation) -> Evaluation:
-    """Read the tables of a record that its headline needs."""
     tables = {name: record.tables[name] for name in ("estimates", "verdicts", "changes")}
     return replace(record, tables=Tables(tables))
 
@@ -285,7 +279,6 @@ def _evaluations(records: Iterable[SiteRecord]) -> Iterator[SiteEvaluation]:
 
 
 def _histories(evaluation: SiteEvaluation) -> Iterator[History]:
-    """Yield the history of each primary measure of the last night, on the datasets and nights on which it led."""
     last = {name: dataset.measure for name, dataset in evaluation.last.datasets.items()}
     for measure in dict.fromkeys(last.values()):
         entries = [_history_entry(night, measure) for night in evaluation.nights]

@@ -1,8 +1,4 @@
-"""What every surface renders in its own way: leaderboards, differences, worst slices and interval bars.
-
-A surface chooses how many rows, columns and characters it has room for; which figures there are, in which order and
-with which marks, is decided here.
-"""
+"""Tables that every surface renders: leaderboards, differences, worst slices and interval bars."""
 
 from __future__ import annotations
 
@@ -23,19 +19,19 @@ from rankledger.pipeline.report.text_table import TextTable, number, short_text
 from rankledger.pipeline.support.text import queries
 
 POOLED = "*"
-"""The name of all datasets together in the summary."""
+"""Name of all datasets together in the summary."""
 
 NAME = 400
-"""Characters of a name, which may have 10,000."""
+"""Maximum characters of a shown name."""
 
 RANK, LETTERS = "rank", "letters"
 """Headers of a leaderboard."""
 
 FLIPS = "†"
-"""Marks a figure that leads only because of the order of tied documents."""
+"""Mark of an estimate that leads only because of the order of tied documents."""
 
 UNSURE = "~"
-"""Marks an interval that is not reliable."""
+"""Mark of an unreliable interval."""
 
 Key: TypeAlias = tuple[str, str, str]
 """Dataset, slice and measure."""
@@ -44,7 +40,7 @@ Line = TypeVar("Line", Estimate, Comparison)
 
 
 def figure(value: float | None) -> str:
-    """Write a figure with four decimals."""
+    """Write a value with four decimals."""
     return "undefined" if value is None or math.isnan(value) else number(value, whole=False)
 
 
@@ -54,10 +50,10 @@ def signed(value: float | None) -> str:
 
 
 def p_value(value: float | None, least: float | None = None) -> str:
-    """Write a p-value with four decimals, or with an exponent if it is too small. Empty if there is none.
+    """Write a p-value with four decimals, or an exponent if it is small. Empty if there is none.
 
-    One that four decimals would round up to a level, such as 0.04996, has more of them. One that equals `least`, the
-    least that so many draws can give, is an upper bound, such as `≤.0001`.
+    One that would be rounded up to a level, such as 0.04996, has more decimals. One that equals `least`, the minimum
+    for so many draws, is an upper bound, such as `≤.0001`.
     """
     if value is None:
         return ""
@@ -94,7 +90,7 @@ def rank_text(line: Estimate) -> str:
 
 @dataclass(frozen=True)
 class Interval:
-    """Figure or difference with its confidence interval, None if there is none."""
+    """Estimate or difference with its confidence interval, None if there is none."""
 
     value: float | None
     low: float | None = None
@@ -103,7 +99,6 @@ class Interval:
 
     @classmethod
     def of(cls, line: Estimate | Comparison | Verdict | Night) -> Interval:
-        """Return the figure of a row, or the difference of a comparison without rounding errors."""
         if isinstance(line, Comparison):
             line = line.without_rounding()
             return cls(line.difference, line.ci_low, line.ci_high, not line.mark)
@@ -120,19 +115,17 @@ class Interval:
 
 @dataclass(frozen=True)
 class Scale:
-    """Values at the left and the right end of drawn intervals."""
+    """Ends of the axis of drawn intervals."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, intervals: Iterable[Interval], *others: float) -> Scale:
-        """Return the shortest scale of intervals and other values, from 0 to 0 without any."""
         values = [*others, *(end for line in intervals for end in (line.low, line.value, line.high) if end is not None)]
         return cls(min(values, default=0.0), max(values, default=0.0))
 
     def share(self, value: float) -> float:
-        """Return the position of a value from 0 to 1, the middle if the scale has no length."""
         length = self.high - self.low
         return min(1.0, max(0.0, (value - self.low) / length)) if length > 0 else 0.5
 
@@ -151,7 +144,7 @@ MOST_CELLS = 24
 
 
 def interval_bar(interval: Interval, scale: Scale, n_cells: int) -> str:
-    """Draw an interval and its figure, such as `  ├──●───┤ `."""
+    """Draw an interval and its estimate, such as `  ├──●───┤ `."""
     cells = [" "] * n_cells
     if interval.low is not None and interval.high is not None:
         left, right = scale.cell(interval.low, n_cells), scale.cell(interval.high, n_cells)
@@ -190,13 +183,13 @@ class MeasureColumn:
 
     @cached_property
     def best(self) -> float | None:
-        """Best figure. None if there is no figure, or neither end is better."""
+        """Best estimate. None if there is none, or neither direction is better."""
         first = next(iter(self.estimates.values())).estimate
         return None if self.direction == "neither" else first
 
     @cached_property
     def letters(self) -> Mapping[str, str]:
-        """Letters that indistinguishable models share, by model. Empty unless all pairs were compared."""
+        """Letters by model, shared by indistinguishable models. Empty unless all pairs were compared."""
         pairs = {frozenset((line.model, line.baseline)) for line in self.comparisons}
         if len(self.estimates) < 2 or len(pairs) < len(self.estimates) * (len(self.estimates) - 1) / 2:
             return {}
@@ -205,7 +198,6 @@ class MeasureColumn:
 
     @cached_property
     def ranks(self) -> Mapping[str, str]:
-        """Intervals of ranks by model. Empty if no model has one."""
         texts = {model: rank_text(line) for model, line in self.estimates.items()}
         return texts if any(texts.values()) else {}
 
@@ -217,7 +209,7 @@ class MeasureColumn:
         return self.best is not None and self.estimates[model].estimate == self.best
 
     def challengers(self, leader: str) -> list[str]:
-        """Return the models that another order of tied documents could put above the leader."""
+        """Return the models that could lead under another order of tied documents."""
         sign = -1 if self.direction == "lower" else 1
 
         def ends(line: Estimate) -> list[float]:
@@ -228,11 +220,10 @@ class MeasureColumn:
         return [model for model, end in greatest.items() if worst and end and end > worst]
 
     def mark(self, model: str) -> str:
-        """Return the mark of a best figure that another order of tied documents could beat."""
         return FLIPS if self.is_best(model) and self.challengers(model) else ""
 
     def text(self, model: str, *, ends: bool = True) -> str:
-        """Write a model's figure with its marks and, with `ends`, its interval."""
+        """Write a model's estimate with its marks and, with `ends`, its interval."""
         interval = Interval.of(self.estimates[model])
         return f"{interval if ends else figure(interval.value)}{self.mark(model)}"
 
@@ -263,12 +254,12 @@ def board_table(
     """Return a row per model, the best first, with the first measures of a dataset.
 
     Args:
-        board: the leaderboard.
-        n_measures: number of measures.
-        ends: False leaves out the intervals of all measures but the first.
-        ranks: False leaves out the ranks.
-        n_cells: width of the interval bars of the first measure. 0 draws none.
-        most: characters of a name.
+        board: Leaderboard.
+        n_measures: Number of measures.
+        ends: False omits the intervals of all measures but the first.
+        ranks: False omits the ranks.
+        n_cells: Width of the interval bars of the first measure. 0 draws none.
+        most: Maximum characters of a name.
     """
     lead, *others = board.columns[:n_measures]
     columns = [("model", False, [short_text(model, most) for model in board.models])]
@@ -331,7 +322,7 @@ def _ranked(lines: Iterable[Estimate], direction: str) -> dict[str, Estimate]:
 
 @dataclass(frozen=True)
 class PageFigures:
-    """Figures of a page by dataset, slice and measure."""
+    """Values of a page by dataset, slice and measure."""
 
     page: Page
     columns: Mapping[Key, MeasureColumn]
@@ -366,18 +357,17 @@ class PageFigures:
         return sorted(own, key=lambda column: (column.slice != ALL, slices[column.slice], column.measure != lead))
 
     def best_first(self, dataset: str) -> list[str]:
-        """Return the models by the primary measure: their order and colors in all charts of a dataset."""
+        """Return the models by the primary measure, for their order and colors in charts."""
         return list(self.columns[dataset, ALL, self.leading[dataset]].estimates)
 
     def on_all(self, dataset: str) -> Sequence[Comparison]:
         return self.comparisons.get((dataset, ALL, self.leading_difference[dataset]), ())
 
     def by_model(self, column: MeasureColumn) -> Mapping[str, Comparison]:
-        """Return the comparisons with the one baseline by model. Empty if all pairs were compared."""
         return {} if self.all_pairs else {line.model: line for line in column.comparisons}
 
     def baseline(self, dataset: str) -> str | None:
-        """Return the one model that all others of a dataset were compared with. None if there is none."""
+        """Return the common baseline of a dataset. None if there is none."""
         if self.all_pairs:
             return None
         own = (lines for key, lines in self.comparisons.items() if key[0] == dataset)
@@ -385,7 +375,7 @@ class PageFigures:
 
 
 def page_figures(page: Page) -> PageFigures:
-    """Return the figures of a page, in the order of its record."""
+    """Return the values of a page, in the order of its record."""
     evaluation = page.evaluation
     comparisons = _by_key(evaluation.comparison_lines)
     return PageFigures(page, _measure_columns(evaluation, evaluation.estimates), comparisons)
@@ -393,7 +383,7 @@ def page_figures(page: Page) -> PageFigures:
 
 @dataclass(frozen=True)
 class DifferenceRow:
-    """Comparison as every surface writes it, without rounding errors."""
+    """Comparison as every surface shows it, without rounding errors."""
 
     line: Comparison
     label: EffectLabel
@@ -435,13 +425,13 @@ def difference_table(
     """Return a row of text per comparison.
 
     Args:
-        title: of the table.
-        rows: comparisons.
-        by: column that tells the rows of a pair apart. Empty leaves it out.
-        sides: headers of the baseline's figure and the model's.
+        title: Title.
+        rows: Comparisons.
+        by: Column that distinguishes the rows of a pair. Empty omits it.
+        sides: Headers of the baseline's value and the model's.
         pairs: True names the baseline beside the model.
         labels: True adds the label of each difference.
-        most: characters of a name.
+        most: Maximum characters of a name.
     """
     lines = [row.line for row in rows]
     names = [
@@ -471,9 +461,9 @@ def difference_table(
 
 
 def by_evidence(lines: Iterable[Comparison]) -> list[Comparison]:
-    """Return the differences on slices, the surest first.
+    """Return the differences on slices by corrected p-value, then by standard errors from 0.
 
-    That is by the corrected p-value, then by standard errors from 0. Slices of too few queries to judge are last.
+    Slices that are too small to judge are last.
     """
 
     def doubt(line: Comparison) -> tuple[bool, float, float, str, str, str]:
@@ -485,14 +475,14 @@ def by_evidence(lines: Iterable[Comparison]) -> list[Comparison]:
 
 
 def worst_differences(evaluation: Evaluation, dataset: str) -> list[Comparison]:
-    """Return a dataset's differences on slices by the leading measure: drops, then gains, the surest first."""
+    """Return a dataset's differences on slices by the primary measure: drops, then gains, the surest first."""
     measure = evaluation.leading_difference[dataset]
     own = (line for line in evaluation.comparison_lines if (line.dataset, line.measure) == (dataset, measure))
     return sorted(by_evidence(own), key=lambda line: (line.difference or 0.0) > 0)
 
 
 def worst_figures(evaluation: Evaluation, dataset: str) -> list[Estimate]:
-    """Return a dataset's figures on slices, the worst first, those of too few queries to judge last."""
+    """Return a dataset's estimates on slices, the worst first, those too small to judge last."""
     measure = evaluation.leading[dataset]
     direction = evaluation.directions[measure]
     if direction == "neither":
@@ -509,7 +499,7 @@ def few_mark(line: Estimate | Comparison) -> str:
 
 
 def side_by_side(pages: Sequence[Page]) -> Iterator[tuple[str, str, dict[str, list[Interval | None]]]]:
-    """Yield each dataset, its primary measure, and by model the figure of each evaluation, None without the model."""
+    """Yield each dataset, its primary measure, and each model's estimate by evaluation, None without it."""
     for dataset, measure in shared_lead_measures(pages).items():
         own = [
             {
@@ -531,7 +521,7 @@ def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
 
 
 def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
-    """Yield why leading figures of the evaluations cannot be compared."""
+    """Yield reasons why primary estimates of the evaluations cannot be compared."""
     for dataset, measure in shared_lead_measures(pages).items():
         own = [page.manifest for page in pages if dataset in page.datasets]
         on = f"on {display_name(dataset)} in these evaluations: figures there cannot be compared"

@@ -1,4 +1,4 @@
-"""For a terminal: leaderboards, differences and the matrix of what would be evaluated; and the evaluation as data."""
+"""Leaderboards, differences and plans for a terminal, and evaluations as data."""
 
 from __future__ import annotations
 
@@ -46,10 +46,7 @@ _NOTE = 2_000  # characters
 
 
 def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
-    """Write a table per dataset, the best model first, then notes on the data.
-
-    As many measures are shown as fit. Intervals are drawn if there is room.
-    """
+    """Write a table per dataset, the best model first, then notes. Measures and intervals are shown if they fit."""
     text = TerminalText(width=width, colour=colour)
     boards = [_FittedLeaderboard.fit(board, width) for board in leaderboards(evaluation)]
     for board in boards:
@@ -69,7 +66,7 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
 
 
 def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: int, colour: bool) -> str:
-    """Write the comparisons on all queries by the leading measure of each dataset, and count the others."""
+    """Write the comparisons on all queries by each primary measure, and count the others."""
     text = TerminalText(width=width, colour=colour)
     for dataset in dict.fromkeys(line.dataset for line in lines):
         measure = measures[dataset]
@@ -117,7 +114,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def matrix(validation: Validation, *, width: int) -> str:
-    """Write what would be evaluated: a line per model, a column per dataset, and counts of each output."""
+    """Write the plan: a line per model, a column per dataset, and counts of each output."""
     from rich.table import Table
     from rich.text import Text
 
@@ -150,7 +147,7 @@ def _state(validation: Validation, task: tuple[str, str], n_failed: int) -> str:
 
 
 def closing(evaluation: Evaluation) -> list[str]:
-    """Return the headline, then MLflow's store, the page, and on the last line the record."""
+    """Return the headline, MLflow's store, the page, and on the last line the record."""
     lines = ["", *filter(None, [headline_of(evaluation)])]
     if evaluation.record is None:
         return [*lines, NO_RECORD]
@@ -163,7 +160,6 @@ def closing(evaluation: Evaluation) -> list[str]:
 
 
 def _opened(store: str) -> str:
-    """Return the address of a server, or the command that shows a database."""
     if store.startswith(("http", "databricks")):
         return store
     install = "" if importlib.util.find_spec("flask") else " (install it with: pip install 'rankledger[ui]')"
@@ -180,8 +176,6 @@ def _notes(evaluation: Evaluation) -> list[str]:
 
 @dataclass(frozen=True)
 class _FittedLeaderboard:
-    """Leaderboard cut to the width of the terminal."""
-
     board: Leaderboard
     width: int
     n_measures: int = 1  # that fit
@@ -191,7 +185,6 @@ class _FittedLeaderboard:
 
     @classmethod
     def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:
-        """Fit as much as possible: all intervals, or figures alone beside the first measure's interval."""
         own = cls(board, width, ranks=bool(board.columns[0].ranks))
         own = replace(own, ranks=own.ranks and own._least_width <= width)
         lead, room = board.columns[0], width - own._names_width

@@ -1,6 +1,6 @@
-"""Tables, lines and numbers as text, for a terminal or Markdown, within a width or a number of bytes.
+"""Tables, lines and numbers as text within a width or a number of bytes.
 
-What draws on a terminal imports rich: a page and JSON do without.
+Only functions that draw on a terminal import rich.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 
 
 
 def printable(text: str) -> str:
-    """Write text on one line that UTF-8 and XML can hold. Half surrogate pairs and the like are spelled out."""
+    """Write text on one line that UTF-8 and XML can hold."""
     return _UNWRITABLE.sub(lambda match: ascii(match[0])[1:-1], visible(text))
 
 
@@ -37,7 +37,7 @@ def short_text(text: object, most: int = 80) -> str:
 
 
 def short_sentence(text: str, most: int) -> str:
-    """Cut a printable sentence behind a word."""
+    """Cut a printable sentence after a word."""
     short = short_text(text, most)
     end = short.rfind(" ", most // 2) if len(text) > most else -1
     return short if end < 0 else f"{short[:end].rstrip(' ,;:(')}…"
@@ -52,7 +52,7 @@ def plain(text: str) -> str:
 
 
 def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str:
-    """Write a number. `whole` omits decimals, and None omits them of whole numbers. Small ones have an exponent."""
+    """Write a number. `whole` omits decimals, and None omits them of whole numbers."""
     value += 0.0  # turns -0.0 into 0.0
     if value.is_integer() if whole is None else whole:
         return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
@@ -79,13 +79,13 @@ def n_bytes(lines: Iterable[str]) -> int:
 
 
 def frame_width(cells: Iterable[str]) -> int:
-    """Return the columns of the terminal that cells below one another take, with their frame."""
+    """Return the columns of the terminal that a framed table with these cells takes."""
     return max(map(cell_len, cells)) + _FRAME
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """Table of text, which every surface renders."""
+    """Table of text for every surface."""
 
     title: str
     headers: tuple[str, ...]
@@ -155,7 +155,6 @@ class TextTable:
         return sum(self._least_widths()) + _FRAME * len(self.headers) + 1
 
     def in_markdown(self) -> Iterator[str]:
-        """Yield lines in GitHub's form, without the title."""
         yield f"| {' | '.join(map(plain, self.headers))} |"
         yield "|" + "|".join("---:" if numeric else "---" for numeric in self.numeric) + "|"
         for row in self.rows:
@@ -175,14 +174,14 @@ class TerminalText:
         )
 
     def add(self, *lines: str, style: str = "") -> None:
-        """Add lines, which the terminal itself may wrap. Control characters are spelled out."""
+        """Add lines, which the terminal may wrap. Control characters are spelled out."""
         from rich.text import Text
 
         for line in lines:
             self._console.print(Text(one_line(line), style=style), soft_wrap=True)
 
     def add_table(self, table: Table | TextTable) -> None:
-        """Add a table, wider than the terminal rather than cut."""
+        """Add a table, which is never cut to the terminal's width."""
         self._console.print(table.for_terminal(self.width) if isinstance(table, TextTable) else table, crop=False)
 
     def columns(self, table: Table) -> int:
@@ -206,7 +205,7 @@ class ByteBudget:
         self.left = most
 
     def add(self, *lines: str, reserve: int = _RESERVE) -> bool:
-        """Add all of the lines if `reserve` bytes are left after them, or none. Return whether they fit."""
+        """Add all lines if `reserve` bytes remain, or none. Return whether they fit."""
         size = n_bytes(lines)
         fits = size + reserve <= self.left
         if fits:
@@ -228,6 +227,5 @@ class ByteBudget:
             self.add(f"{len(rows) - n_shown:,} more in {file}.", "", reserve=_RESERVE // 2)
 
     def add_table(self, table: TextTable, *, file: str, most: int | None = None, reserve: int = 0) -> None:
-        """Add a table in Markdown, without its title, by the rule of `add_rows`."""
         head, rule, *rows = table.in_markdown()
         self.add_rows((head, rule), rows, file=file, most=most, reserve=reserve)

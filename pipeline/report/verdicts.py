@@ -1,4 +1,4 @@
-"""The verdicts of gates for a terminal, Markdown and JUnit, and reports as files."""
+"""Gate verdicts for a terminal, Markdown and JUnit, and report files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Cause: TypeAlias = tuple[str, ...]
 """Common part of the verdicts of one cause."""
 
 REASON = 600
-"""Characters of a reason that Markdown and a page show."""
+"""Maximum characters of a reason in Markdown and on a page."""
 
 _COLOURS: dict[Effect, str] = {"fail": "red", "stop": "red", "warn": "yellow", "pass": "green"}
 _EFFECTS: dict[Effect, str] = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
@@ -42,7 +42,7 @@ _FOUND: dict[str, str] = {"fail": "failed", "inconclusive": "undecided", "pass":
 _NOT_JUDGED = "not judged"
 _OUTCOMES = {"": "passed", "pass": "passed", "warn": "warned", "fail": "failed", "inconclusive": "inconclusive"}
 RESULT_WORDS = (*_EFFECTS.values(), _NOT_JUDGED)
-"""What a verdict is counted as, the worst first."""
+"""Results of verdicts, the worst first."""
 
 _MOST = 10  # causes on a terminal
 _NAMED = 3  # names in a list
@@ -60,29 +60,29 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 
 
 def result_word(verdict: Verdict) -> str:
-    """Return what a verdict is counted as: one of `RESULT_WORDS`."""
+    """Return the result of a verdict: one of `RESULT_WORDS`."""
     return _NOT_JUDGED if verdict.outcome == _NOT_JUDGED else _EFFECTS[verdict.effect]
 
 
 def raised(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts that do not pass: failures, undecided ones, warnings, the largest of each first."""
+    """Return the verdicts that do not pass, failures first, the largest of each first."""
     order = {effect: place for place, effect in enumerate(_EFFECTS)}
     found = [line for line in verdicts if line.effect != "pass"]
     return sorted(found, key=lambda line: (order[line.effect], -_excess(line)))
 
 
 def _excess(verdict: Verdict) -> float:
-    """Return how far a verdict is from its limit, in limits if these are above 1. Infinite without a figure."""
+    """Return the distance from the limit, relative to limits above 1. Infinite without a value."""
     if verdict.estimate is None or verdict.limit is None:
         return math.inf
     return abs(verdict.estimate - verdict.limit) / max(1.0, abs(verdict.limit))
 
 
 def group_by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Group the verdicts that do not pass by their cause, the worst group and the worst verdict of each first.
+    """Group the verdicts that do not pass by their cause, the worst first.
 
-    Figures of a model on a dataset that come to the same effect have one cause. Verdicts without a figure have one
-    cause if their reasons are the same but for the names of model, dataset and measure.
+    Verdicts of a model on a dataset with the same effect have one cause. Verdicts without a value have one cause if
+    their reasons are equal except for the names of model, dataset and measure.
     """
     groups: dict[Cause, list[Verdict]] = {}
     for verdict in raised(verdicts):
@@ -91,7 +91,7 @@ def group_by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def find_cause(verdict: Verdict) -> Cause:
-    """Return what the verdicts of one cause have in common; see `group_by_cause`."""
+    """Return the common part of the verdicts of one cause."""
     if verdict.estimate is not None and verdict.measure:
         return verdict.effect, verdict.outcome, verdict.model, verdict.dataset
     return (mask_names(_GATE_FAILED.sub("", verdict.reason), verdict.model, verdict.dataset, verdict.measure),)
@@ -105,7 +105,7 @@ def mask_names(text: str, *names: str) -> str:
 
 
 def describe_cause(group: Sequence[Verdict], *, named: bool = True) -> str:
-    """Return the worst reason of a group and the number of its other verdicts; `named`, with measures and slices."""
+    """Return the worst reason of a group and the number of its other verdicts, with names if `named`."""
     worst, *others = group
     reason = short_sentence(worst.reason, REASON)
     if not others:
@@ -167,8 +167,7 @@ def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def table(verdicts: Sequence[Verdict], *, width: int, colour: bool, height: int | None = None) -> str:
     """Write the headline, a table of what fails or warns by cause, and the gates that pass.
 
-    Ten causes are shown, or as many as a terminal of that height has lines for. Without a height every verdict of every
-    cause is shown with its details.
+    `height` limits the number of causes. Without it, every verdict is shown with its details.
     """
     groups = group_by_cause(verdicts)
     if height is None:
@@ -208,7 +207,6 @@ def _table(
 
 
 def _passing_gates(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield the gates that pass, such as `floor (9 of 12)`, with the outcome if that is not `pass`."""
     lines = passed(verdicts)
     stopped = {line.gate for line in raised(verdicts)}
     all_of = Counter(line.gate for line in verdicts if line.outcome != _NOT_JUDGED)
@@ -219,7 +217,7 @@ def _passing_gates(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def markdown(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
-    """Write the headline, a table of what fails or warns, and what passes folded away, in at most 60 kB."""
+    """Write the headline, failures and warnings, and folded passes, in at most 60 kB."""
     budget = ByteBudget(COMMENT)
     budget.add(f"### {plain(name)}", "", *([f"**{plain(happened)}**", ""] if happened else []))
     add_verdicts(budget, verdicts)
@@ -227,7 +225,7 @@ def markdown(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> s
 
 
 def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
-    """Add the headline, a table of what fails or warns, and folded away its details and what passes."""
+    """Add the headline, failures and warnings, and folded details and passes."""
     budget.add(f"**{plain(headline(verdicts))}**", "")
     if lines := raised(verdicts):
         budget.add_table(cause_table(group_by_cause(verdicts)), file="gates.json", reserve=_FOLD)
@@ -255,8 +253,8 @@ def _rows(verdicts: Sequence[Verdict], last: str) -> TextTable:
 def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
     """Write the verdicts as test cases, a suite per gate.
 
-    `fail` and `stop` are failures. `warn`, and a slice that is not judged, are skipped with the reason. `happened` is
-    the property `headline` of each suite.
+    `fail` and `stop` are failures. `warn` and unjudged slices are skipped with the reason. `happened` is the property
+    `headline` of each suite.
     """
     from xml.etree import ElementTree  # here, because most evaluations write no JUnit
 
@@ -294,13 +292,13 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
 
 
 def result(verdict: Verdict) -> str:
-    """Return the effect of a verdict, and its outcome if that is another word, such as `blocked: undecided`."""
+    """Return the effect of a verdict, and its outcome if it is another word, such as `blocked: undecided`."""
     effect, outcome = _RESULTS[verdict.effect], _FOUND.get(verdict.outcome, verdict.outcome)
     return effect if effect == outcome else f"{effect}: {outcome}"
 
 
 def estimates(pages: Sequence[Page]) -> str:
-    """Write `summary.csv` of all evaluations as one CSV, with their ids and nights."""
+    """Write `summary.csv` of all evaluations as one CSV with ids and nights."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["evaluation_id", "date", *(field.name for field in fields(Estimate))])
@@ -321,7 +319,7 @@ def write_reports(
     markdown_file: str | None = None,
     summary: str | None = None,
 ) -> None:
-    """Write the reports that have a path. `summary` is a CI server's file, to which Markdown is appended."""
+    """Write the requested reports. `summary` is a CI server's file, to which Markdown is appended."""
     if junit_file:
         write_text(Path(junit_file), junit(verdicts, name=name, happened=happened))
     if markdown_file:
@@ -334,7 +332,7 @@ def write_reports(
 def write_error_reports(
     reason: str, *, name: str, junit_file: str | None, markdown_file: str | None, summary: str | None
 ) -> None:
-    """Write why nothing was evaluated into the reports that have a path, in JUnit as a test case with an error."""
+    """Write the reason why nothing was evaluated into the requested reports."""
     if junit_file:
         counts = 'tests="1" failures="0" errors="1" skipped="0"'
         title, error = quoteattr(printable(name)), quoteattr(printable(reason))
@@ -351,7 +349,7 @@ def write_error_reports(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name, then rename it, so that nobody reads half of it."""
+    """Write a file under a temporary name, then rename it."""
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         path.write_text(text, encoding="utf-8", errors="replace")
         return

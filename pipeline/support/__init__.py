@@ -1,1 +1,1 @@
-"""Helpers of all stages: errors, atomic writes, workers, progress, Arrow, and text that is safe to print."""
+"""Helpers of all stages."""

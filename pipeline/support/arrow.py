@@ -1,6 +1,6 @@
-"""Conversions between NumPy and Arrow by way of their buffers.
+"""Conversions between NumPy and Arrow by their buffers.
 
-`pa.array`, `pa.scalar` and `to_numpy` import pandas if it is installed, which takes longer than many an evaluation.
+`pa.array`, `pa.scalar` and `to_numpy` would import pandas, which takes longer than many an evaluation.
 """
 
 from __future__ import annotations

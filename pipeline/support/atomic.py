@@ -1,7 +1,7 @@
-"""Files and folders that are whole or absent: written under a temporary name, then renamed.
+"""Atomic writes: files and folders are written under a temporary name, then renamed.
 
-A temporary name says which process writes: `.NAME.<host>-<pid>-<start>-<random>.partial`. The next writer deletes the
-leftovers of a killed process. Those of another host stay for a day, because nobody here knows whether it lives.
+The temporary name, `.NAME.<host>-<pid>-<start>-<random>.partial`, names the writing process. The next writer deletes
+leftovers of ended processes of this host, and of other hosts after a day.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PARTIAL = re.compile(r"\..*\.(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-(?P<start>[0
 
 @contextmanager
 def partial_beside(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside a path, for a file or a folder. Delete what still has it afterwards."""
+    """Yield a temporary name beside a path. Delete the file or folder afterwards if it remains."""
     _clear_once(path.parent.absolute())
     name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
     partial = path.with_name(f".{name}.{_host()}-{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(4)}.partial")
@@ -86,7 +86,7 @@ def _delete(path: Path) -> None:
 
 @cache
 def _host() -> str:
-    """Return the system of our process ids. Each container and each boot has its own."""
+    """Return the scope of process ids. Each container and each boot has its own."""
     names = [socket.gethostname()]
     with suppress(OSError):
         names += [
@@ -97,7 +97,7 @@ def _host() -> str:
 
 
 def _start_of(pid: int) -> str | None:
-    """Return the start of a process in the system's count, `gone`, or None if unknown. Ids are used again."""
+    """Return the start of a process, `gone`, or None if unknown. Process ids are reused."""
     if sys.platform != "linux":
         return "0" if pid == os.getpid() else _sign_of_life(pid)
     try:

@@ -1,4 +1,4 @@
-"""Credentials, kept out of whatever is recorded, logged or shown."""
+"""Removal of credentials from texts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ _NOBODY = "://anonymous@"  # of Google Storage
 
 
 def without_credentials(text: str, uri: str = "") -> str:
-    """Return a text without users, passwords and tokens in its URIs, and with the public part of `uri` alone."""
+    """Return a text without credentials in its URIs, and with the public part of `uri` alone."""
     for secret in (uri, uri.rstrip("/")):
         text = text.replace(secret, public_uri(secret))
     return _TOKENS.sub(r"\1", _CREDENTIALS.sub(lambda found: found[0] if _is_name(found) else "://", text))
 
 
 def has_credentials(text: str) -> bool:
-    """Return whether a URI in a text has a password, a token, or a lone word before the `@`, which may be one.
-
-    A URI within a URI, such as a server in a query, may be percent-encoded.
-    """
+    """Return whether a URI in a text, also a percent-encoded one, may have credentials."""
     for written in (text, unquote(text)):
         if _TOKENS.search(written):
             return True

@@ -33,14 +33,14 @@ def environment(repository: Path) -> dict[str, Any]:
 
 @cache
 def threaded_libraries() -> ThreadpoolController:
-    """Return the libraries with threads of their own, such as NumPy's BLAS. The search takes milliseconds."""
+    """Return the libraries with their own threads, such as NumPy's BLAS."""
     import numpy  # noqa: F401  (brings its BLAS)
 
     return ThreadpoolController()
 
 
 def at_work() -> dict[str, str]:
-    """Return the user and the host of this process."""
+    """Return user and host of this process."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # an id without a name, as in containers
@@ -55,7 +55,7 @@ def person(repository: Path) -> str:
 
 
 def packages() -> dict[str, str]:
-    """Return versions of installed packages by their metadata folders, whose files would take 0.1 s to read."""
+    """Return versions of installed packages by the names of their metadata folders, which is fast."""
     found: dict[str, str] = {}
     for folder in (folder for path in sys.path for folder in sorted(Path(path).glob("*.dist-info"))):
         name, _, version = folder.stem.rpartition("-")

@@ -1,4 +1,4 @@
-"""Errors that users can fix, their exit codes, and helpers for messages."""
+"""Errors that users can fix, and helpers for messages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ _LONGEST = 200  # characters of a value in a message
 
 
 class InputError(Exception):
-    """A bad config, file or command. One line says where, what was found and what to do."""
+    """A bad config, file or command."""
 
     exit_code = 2
 
     def __init__(self, *lines: str) -> None:
-        """Take a line for each finding. Ids and paths end no line."""
         super().__init__(*(visible(unbroken(line)) for line in lines))
 
     @property
@@ -25,31 +24,29 @@ class InputError(Exception):
         return tuple(self.args)
 
     def __str__(self) -> str:
-        """Return the lines, one below another."""
         return "\n".join(self.lines)
 
 
 class InputWarning(UserWarning):
-    """A notice about inputs that were read, or the reason why an output was not."""
+    """A notice on inputs, or the reason why an output was refused."""
 
 
 class LockedError(Exception):
-    """Another process does the same work."""
+    """Error if another process does the same work."""
 
     exit_code = 75
 
 
 class TrackingError(Exception):
-    """MLflow cannot be reached or refuses something. Records are whole anyway."""
+    """MLflow cannot be reached or refuses something. The record is complete."""
 
     def __init__(self, message: str, *, unreachable: bool = False) -> None:
-        """Take the reason, and whether the store cannot be reached at all."""
         super().__init__(message)
         self.unreachable = unreachable
 
 
 def likely(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message with the known word that is likely meant. Empty if there is none."""
+    """Return the end of a message with the likely word. Empty if there is none."""
     close = difflib.get_close_matches(word, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 

@@ -1,4 +1,4 @@
-"""Memory that an evaluation may take."""
+"""Memory limit of an evaluation."""
 
 from __future__ import annotations
 
@@ -17,16 +17,11 @@ _UNITS = ("GiB", "MiB", "KiB")
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """Bytes that an evaluation may take.
-
-    Attributes:
-        base: Bytes that it takes already.
-        is_set: True if the config sets the limit.
-    """
+    """Bytes that an evaluation may take."""
 
     limit: float
-    base: float
-    is_set: bool
+    base: float  # bytes that it takes already
+    is_set: bool  # True if the config sets the limit
 
     @classmethod
     def of(cls, n_bytes: int | None) -> MemoryLimit:
@@ -35,7 +30,6 @@ class MemoryLimit:
         return cls(limit, _resident_memory(), n_bytes is not None)
 
     def holds(self, peak: float) -> bool:
-        """Return whether a task with a peak of so many bytes fits."""
         return self.base + peak <= self.limit
 
     def count(self, peak: float, most: int) -> int:
@@ -45,7 +39,7 @@ class MemoryLimit:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """Return bytes as a config has them, rounded up: `2GiB`."""
+    """Return bytes as in a config, rounded up: `2GiB`."""
     for power, unit in zip((30, 20, 10), _UNITS, strict=True):
         if n_bytes >= 1 << power:
             tenths = math.ceil(n_bytes * 10 / (1 << power))
@@ -54,14 +48,13 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def physical_memory(*, _groups: Path = Path("/sys/fs/cgroup"), _own: Path = Path("/proc/self/cgroup")) -> float:
-    """Return the bytes of this machine, or of the container. Infinite if the system does not say."""
+    """Return the bytes of this machine or container. Infinite if unknown."""
     known = hasattr(os, "sysconf")
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else math.inf
     return min([machine, *_limits_of_groups(_groups, _own)])
 
 
 def _limits_of_groups(groups: Path, own: Path) -> Iterator[float]:
-    """Yield the limit of the control group of this process, and of each around it."""
     with suppress(OSError):
         for line in own.read_text(encoding="utf-8").splitlines():
             number, _, path = line.split(":", 2)
@@ -72,7 +65,7 @@ def _limits_of_groups(groups: Path, own: Path) -> Iterator[float]:
 
 
 def give_back_memory() -> None:
-    """Give back memory that Arrow and the C library keep. After many rows it is hundreds of megabytes."""
+    """Release memory that Arrow and the C library keep, often hundreds of megabytes."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()

@@ -1,7 +1,6 @@
-"""The user's own code: named by a config, an entry point or passed as an object, and known by a version or hash.
+"""Custom code, named by a config or an entry point or passed as an object, with a version or hash.
 
-A file is loaded by its path under a private name, so that no other import can meet it. Its bytes are read once, so that
-what runs is what was hashed.
+A file is loaded under a private name, and its bytes are read once, so that the hashed code is the code that runs.
 """
 
 from __future__ import annotations
@@ -31,16 +30,11 @@ _PRIVATE = "rankledger_own"
 
 @dataclass(frozen=True)
 class CodePlace:
-    """Place of code.
+    """Location of custom code."""
 
-    Attributes:
-        module: Absolute path of a `.py` file, or dotted name of a module. Empty for an object in memory.
-        sha256: Hex digest of the file. Empty for a module.
-    """
-
-    module: str
+    module: str  # absolute path of a `.py` file, or a module. Empty for an object in memory
     name: str
-    sha256: str = ""
+    sha256: str = ""  # hex digest of the file. Empty for a module
 
     @property
     def file(self) -> str:
@@ -50,7 +44,7 @@ class CodePlace:
 
 @dataclass(frozen=True)
 class OwnCode:
-    """Code that was loaded. The version is `sha256:…` of the source, or a distribution and its version."""
+    """Loaded code. The version is `sha256:…`, or a distribution and its version."""
 
     place: CodePlace
     value: object
@@ -58,15 +52,10 @@ class OwnCode:
 
 
 def find_code(reference: str, directory: Path) -> OwnCode:
-    """Load the code that a reference means.
+    """Load the code of a reference. Raise ValueError if it does not exist or fails.
 
-    Args:
-        reference: `clicks:click_value`, from `clicks.py` in the directory or the module `clicks`, or the relative path
-            of a file, such as `../lib/clicks.py:click_value`.
-        directory: Folder of the config.
-
-    Raises:
-        ValueError: The code does not exist or raises an error.
+    A reference is `clicks:click_value`, from `clicks.py` in the config's folder or the module `clicks`, or
+    `../lib/clicks.py:click_value`.
     """
     written = _REFERENCE.fullmatch(reference)
     if written is None:
@@ -87,7 +76,7 @@ def find_code(reference: str, directory: Path) -> OwnCode:
 
 
 def hold_code(value: object, function: object) -> OwnCode:
-    """Return code that was passed as an object. `function` is its function, whose source and closure are hashed."""
+    """Return code in memory. `function` is the function whose source and closure are hashed."""
     function = inspect.unwrap(function)  # type: ignore[arg-type]
     module = sys.modules.get(str(getattr(function, "__module__", "")))
     enclosed = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
@@ -106,7 +95,7 @@ def installed(group: str) -> tuple[str, ...]:
 
 
 def owners(group: str, name: str) -> tuple[str, ...]:
-    """Return the packages, with versions, that give a name in a group of entry points. Import none."""
+    """Return the packages, with versions, that have a name in a group of entry points. Import none."""
     found = importlib.metadata.entry_points(group=group, name=name)
     return tuple(sorted({_title_of(entry.dist) for entry in found} - {""}))
 
@@ -133,7 +122,7 @@ def find_installed(group: str, name: str) -> OwnCode | None:
 
 
 def code_file(reference: str, directory: Path) -> Path | None:
-    """Return the file that a reference means, even if it does not exist. None for a module that Python finds."""
+    """Return the file of a reference, even if it does not exist. None for an importable module."""
     module, _, _ = reference.rpartition(":")
     if module.endswith(".py"):
         return directory / module
@@ -142,7 +131,7 @@ def code_file(reference: str, directory: Path) -> Path | None:
 
 
 def load_code(place: CodePlace) -> object:
-    """Load code again in a further process. Raise ValueError if it is gone or has changed."""
+    """Load code again in another process. Raise ValueError if it has changed."""
     if not place.sha256:
         return _named(_imported(place.module), place)
     found = _of_file(Path(place.module), place.name)
@@ -152,7 +141,7 @@ def load_code(place: CodePlace) -> object:
 
 
 def reason_of(error: BaseException, file: str = "") -> str:
-    """Return an error of own code in one line, with the last line of `file` that led to it."""
+    """Return an error of custom code in one line, with the last line of `file` in its traceback."""
     text = " ".join(str(error).split())
     said = shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -160,15 +149,12 @@ def reason_of(error: BaseException, file: str = "") -> str:
 
 
 class _Output(AbstractContextManager[None]):
-    """Diverts standard output, which is for results, to standard error while any thread is inside."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._n_inside = 0
         self._diverted = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> None:
-        """Divert if this thread is the first."""
         with self._lock:
             self._n_inside += 1
             if self._n_inside == 1:
@@ -176,7 +162,6 @@ class _Output(AbstractContextManager[None]):
                 self._diverted.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        """Undo it if this thread is the last."""
         with self._lock:
             self._n_inside -= 1
             if not self._n_inside:
@@ -187,7 +172,7 @@ _OUTPUT = _Output()
 
 
 def divert_output() -> AbstractContextManager[None]:
-    """Send to standard error what is printed meanwhile."""
+    """Redirect prints to standard error, because standard output is for results."""
     return _OUTPUT
 
 
@@ -208,7 +193,6 @@ _LOADING = threading.RLock()
 
 
 def _executed(path: Path, source: bytes, digest: str) -> ModuleType:
-    """Return the module of a file, loaded once for each content."""
     known = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:8]
     private = f"{_PRIVATE}_{path.stem}_{known}{digest[:16]}"
     with _LOADING:
@@ -253,7 +237,6 @@ def _title_of(distribution: importlib.metadata.Distribution | None) -> str:
 
 
 def _version_of(module: ModuleType, owner: importlib.metadata.Distribution | None) -> str:
-    """Return the distribution and its version, or the hash of a source that may change."""
     if owner is not None:
         origin = json.loads(owner.read_text("direct_url.json") or "{}")
         if not origin.get("dir_info", {}).get("editable"):

@@ -27,7 +27,7 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")  # microseconds of CPU time in a period,
 
 @dataclass(frozen=True)
 class DaskScheduler:
-    """Scheduler of a Dask cluster. `timeout` is in seconds, for an answer and for the first worker."""
+    """Scheduler of a Dask cluster. `timeout` is in seconds."""
 
     address: str
     timeout: float
@@ -35,24 +35,16 @@ class DaskScheduler:
 
 @dataclass(frozen=True)
 class Workers:
-    """Workers of an evaluation.
+    """Workers of an evaluation."""
 
-    Attributes:
-        jobs: Number of workers. Negative ones count from the cores down, -1 being all of them.
-        backend: Threads (NumPy and Arrow release the interpreter's lock) or processes.
-        scheduler: Scheduler of the Dask workers that read outputs. None for this machine.
-        memory: Bytes that all of the work may take. None for half of the machine's.
-    """
-
-    jobs: int = -1
+    jobs: int = -1  # number of workers. -1 is one per core, -2 one fewer
     backend: Literal["threads", "processes"] = "threads"
-    scheduler: DaskScheduler | None = None
-    memory: int | None = None
+    scheduler: DaskScheduler | None = None  # of the Dask workers that read outputs. None for this machine
+    memory: int | None = None  # bytes. None for half of the machine's
 
     def run(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
     ) -> list[T]:
-        """Return the results of `each`."""
         return list(self.each(title, function, calls, unit=unit))
 
     def share(self, n_calls: int) -> int:
@@ -61,7 +53,6 @@ class Workers:
 
     @property
     def n_jobs(self) -> int:
-        """Calls that run at a time."""
         return self.jobs if self.jobs > 0 else max(1, _cores() + 1 + self.jobs)
 
     def each(
@@ -69,11 +60,7 @@ class Workers:
     ) -> Iterator[T]:
         """Yield the results of `function(*call)` in the order of the calls.
 
-        Args:
-            title: Title of the progress.
-            function: Function of a module, so that processes can import it.
-            calls: Arguments of each call, asked for when the call begins.
-            unit: Unit of the progress.
+        Processes must be able to import the function. Each call is taken from `calls` when it begins.
         """
         return each(title, self._results(function, calls), len(calls), unit)
 
@@ -93,11 +80,7 @@ class Workers:
 
 @cache
 def _stop_processes_at_exit() -> None:
-    """Stop joblib's idle processes before `multiprocessing` waits for them.
-
-    The thread that fed them calls is the last to let go of its locks, and nothing waits for it. If the process ended
-    meanwhile, loky would warn of a leaked lock.
-    """
+    """Stop joblib's idle processes first, because loky would otherwise warn of a leaked lock."""
     import multiprocessing.util  # noqa: F401
 
     from joblib.externals.loky import get_reusable_executor
@@ -112,7 +95,7 @@ def _stop_processes_at_exit() -> None:
 
 
 def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
-    """Yield results in order. After an error or Ctrl-C no further call begins, and running ones are not awaited."""
+    """Yield results in order. After an error or Ctrl-C no further call begins."""
     pool = ThreadPoolExecutor(jobs)
     try:
         yield from pool.map(lambda place: function(*calls[place]), range(len(calls)))  # each is made as it begins
@@ -123,7 +106,7 @@ def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jo
 def map_ahead(function: Callable[[A], T], arguments: Iterable[A], at_a_time: int) -> Iterator[T]:
     """Yield results in order, while up to `at_a_time` calls run in threads.
 
-    An argument is taken once its call can begin, so that only as many exist as calls. Errors are raised in order, too.
+    An argument is taken once its call can begin. Errors are raised in order, too.
     """
     if at_a_time == 1:
         yield from map(function, arguments)
@@ -156,7 +139,7 @@ def _begun(pool: ThreadPoolExecutor, function: Callable[[A], T], left: Iterator[
 def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
     """Return results for the chunks of a file in order, by a thread per core.
 
-    Threads stay, because the allocator keeps memory for each new one. The function must not call this one in its turn.
+    Threads stay, because the allocator keeps memory for each new one. Calls must not be nested.
     """
     calls = [*zip(*arguments, strict=False)]
     n_threads = _cores() if len(calls) > 1 else 1

@@ -1,7 +1,6 @@
-"""Progress on a terminal, drawn by `rich.progress`: nested stages of the running work.
+"""Progress on a terminal: nested stages of the running work, drawn by `rich.progress`.
 
-`work` is a whole piece of work, such as a command. A `stage` is a named part of it that may be counted. A thread
-imports rich and draws from one second on, so that short work waits for nothing.
+A thread imports rich and draws after one second, so that short work does not wait for the import.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE = 1.0
-"""Seconds for which nothing is shown: of the work, and of a stage within another."""
+"""Seconds before a work, or a nested stage, is drawn."""
 
 _DUMB = ("dumb", "unknown")  # terminals that cannot move their cursor
 _BAR, _STATUS = 24, 40  # columns of a bar at most, and of most statuses
@@ -35,18 +34,10 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Stage:
-    """A part of the work.
-
-    Attributes:
-        total: None if unknown.
-        until: End of a stage that waits, such as `06:00 UTC`. Empty for others.
-        nested: True if each item is one stage within, whose share counts as a part of the item.
-        began: Start in seconds of the monotonic clock.
-        moved: Time of the last item, 0 before.
-    """
+    """A part of the work."""
 
     title: str
-    total: int | None = None
+    total: int | None = None  # None if unknown
     unit: str = ""
     until: str = ""
     nested: bool = False
@@ -55,16 +46,14 @@ class Stage:
     moved: float = 0.0
 
     def advance(self) -> None:
-        """Count one more item."""
         self.done += 1
         self.moved = time.monotonic()
 
     def share(self) -> float:
-        """Return the share that is done, 0 if the total is unknown."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def status(self, now: float, inner: Stage | None = None, *, narrow: bool = False) -> str:
-        """Return a text such as `12 of 40 outputs, 3.1 a second, 9 s left`. `narrow` leaves out the pace."""
+        """Return a text such as `12 of 40 outputs, 3.1 a second, 9 s left`. `narrow` omits the pace."""
         within = inner if self.nested else None
         done = self.done + (within.share() if within else 0.0)
         moving = max(self.moved, within.moved if within else 0.0) - self.began
@@ -81,8 +70,6 @@ class Stage:
 
 
 class _Work:
-    """Work of this process, one piece at a time."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.stages: list[Stage] = []
@@ -91,7 +78,7 @@ class _Work:
         self._live: Live | None = None
 
     def begin(self) -> bool:
-        """Start to draw in a second. Return False if another thread draws already."""
+        """Start to draw after a second. Return False if another thread draws already."""
         with self.lock:
             if self._ended is not None:
                 return False
@@ -101,7 +88,6 @@ class _Work:
             return True
 
     def end(self) -> None:
-        """Leave the terminal as before."""
         with self.lock:
             if self._ended is not None:
                 self._ended.set()
@@ -109,7 +95,6 @@ class _Work:
             self.hide()
 
     def hide(self) -> None:
-        """Clear the drawn lines and show the cursor."""
         if self._live is None:
             return
         with suppress(OSError, IndexError):  # IndexError: Ctrl-C came before, and rich has less to take back
@@ -121,7 +106,6 @@ class _Work:
         self._live = None
 
     def _draw(self, ended: threading.Event) -> None:
-        """Draw until the work ends or the terminal goes away."""
         if ended.wait(PATIENCE):
             return
         from rich.console import Console
@@ -196,7 +180,7 @@ _WORK = _Work()
 
 @contextmanager
 def work() -> Iterator[None]:
-    """Draw the stages within, unless a caller draws them already. A decorator for functions, too."""
+    """Draw the stages within, unless a caller draws them already. Also a decorator."""
     # a process without a stderr, such as one of a service, has None
     watched = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB
     if _WORK.silent or not watched or not _WORK.begin():
@@ -233,7 +217,7 @@ def each(title: str, items: Iterable[T], total: int, unit: str, *, nested: bool 
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Clear the drawn lines while something else is written."""
+    """Clear the drawn lines while another text is written."""
     with _WORK.lock:
         _WORK.hide()
         yield

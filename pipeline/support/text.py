@@ -17,28 +17,28 @@ _QUOTE = "'"
 
 
 def visible(text: str) -> str:
-    """Return a text with escapes for what would steer a terminal or a CI, break a line, or turn text round."""
+    """Return a text with escapes for characters that control a terminal or CI, or reverse text."""
     return _STEERING.sub(lambda found: "\\x23" if found[0] == "#" else ascii(found[0])[1:-1], text)
 
 
 def unbroken(text: str) -> str:
-    """Return a message with a blank for each line break and the blanks around it."""
+    """Return a message with line breaks replaced by blanks."""
     return _BREAK.sub(" ", text)
 
 
 def one_line(text: str) -> str:
-    """Return a text as a line. GitHub would take one that begins with `::` for a command."""
+    """Return a text as a line, without a leading `::`, which is a command for GitHub."""
     return _LEADING.sub(r"\1\\x3a", visible(text))
 
 
 def json_text(data: Any, *, indent: int | None = None) -> str:
-    """Return data as JSON, with escapes for what would steer a terminal and no others."""
+    """Return data as JSON with escapes for characters that control a terminal."""
     text = json.dumps(data, indent=indent, ensure_ascii=False)
     return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def to_cell(text: str) -> str:
-    """Return a text as a cell that spreadsheets do not compute, after an apostrophe if necessary."""
+    """Return a text as a cell that spreadsheets do not compute."""
     return _QUOTE + text if text.startswith(_FORMULA) else text
 
 
@@ -48,10 +48,10 @@ def from_cell(cell: str) -> str:
 
 
 def counted(amount: int, thing: str, things: str = "") -> str:
-    """A number of things; `things` is the plural if it is not the singular with an s."""
+    """Return a number of things. `things` is the plural if it is irregular."""
     return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {things or f'{thing}s'}"
 
 
 def queries(amount: int) -> str:
-    """A number of queries."""
+    """Return a number of queries."""
     return counted(amount, "query", "queries")

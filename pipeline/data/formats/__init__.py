@@ -1,8 +1,6 @@
-"""File formats: the bytes of a file to a table of (query_id, doc_id, value).
+"""File formats: from the bytes of a file to a table of (query_id, doc_id, value).
 
-Arrow reads text fast but knows one layout of a line. What Arrow rejects, Python reads line by line, and names the line
-that is wrong. Installed packages name further formats by entry points, and are imported when a file of their format is
-read, not to know the names. Their errors name the package.
+Rows that Arrow rejects are read by Python, which names the wrong line. Installed formats are entry points.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _BY_SUFFIX = {suffix: name for name, known in FORMATS.items() for suffix in know
 
 
 def format_of(suffix: str) -> str:
-    """Return the format of a file name's ending, built-in or installed. An unknown ending means TREC text."""
+    """Return the format of a file name's ending. An unknown ending means TREC text."""
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
     name = suffix.removeprefix(".")
@@ -36,7 +34,7 @@ def format_of(suffix: str) -> str:
 
 
 def find_format(name: str, path: str) -> Format:
-    """Return the format of that name. An installed one is imported. An unknown or broken one is an InputError."""
+    """Return the format of a name. Raise InputError if it is unknown or broken."""
     if name in FORMATS:
         return FORMATS[name]
     if name not in installed_formats():
@@ -49,7 +47,7 @@ def find_format(name: str, path: str) -> Format:
 
 
 def format_key(name: str) -> str:
-    """Return what decides which rows a format reads: its name, and the version of an installed package."""
+    """Return the identity of a format: its name, and the version of an installed package."""
     if name in FORMATS or name not in installed_formats():
         return name
     try:
@@ -59,7 +57,7 @@ def format_key(name: str) -> str:
 
 
 def tool_of(begin: bytes) -> Format | None:
-    """Return the tool whose results begin so, None if there is none."""
+    """Return the tool whose results begin so. None if there is none."""
     return next((tool for tool in FORMATS.values() if tool.is_recognised and tool.is_recognised(begin)), None)
 
 
@@ -76,7 +74,7 @@ def parse(part: FilePart) -> pa.Table:
 
 
 def installed_formats() -> tuple[str, ...]:
-    """Return the names of the formats of installed packages, also of those that cannot be used."""
+    """Return the names of installed formats, with unusable ones."""
     return _names(tuple(sys.path))
 
 
@@ -86,10 +84,7 @@ def _names(_path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def installed_format(name: str) -> tuple[Format, str]:
-    """Return the format of an installed package, and its package and version.
-
-    A format that cannot be used is a ValueError of one line, which names the package.
-    """
+    """Return an installed format with package and version. Raise ValueError if it cannot be used."""
     return _loaded(name, tuple(sys.path))
 
 

@@ -1,4 +1,4 @@
-"""Arrow tables as rows, whatever file they come from."""
+"""Arrow tables as rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CODE = 4  # bytes of the code of an id
 
 
 def wanted_names(part: FilePart, schema: pa.Schema) -> list[str]:
-    """Return the wanted columns as the table calls them. A missing column or one of another type is an InputError."""
+    """Return the table's names of the wanted columns. Raise InputError for a missing or mistyped one."""
     names = [part.name(column) for column in part.kind.columns]
     part.check_columns(names, schema.names)
     for column, name in zip(part.kind.columns, names, strict=True):
@@ -25,7 +25,7 @@ def wanted_names(part: FilePart, schema: pa.Schema) -> list[str]:
 
 
 def rows_of(part: FilePart, table: pa.Table) -> pa.Table:
-    """Return the rows of a table that has only the wanted columns, under our names. A null is an InputError."""
+    """Return the rows of a table of wanted columns under our names. A null is an InputError."""
     table = plain_table(table)
     for name in table.column_names:
         if table.column(name).null_count:
@@ -52,7 +52,7 @@ def values_of(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """Return the table with strings instead of string views, which most functions of Arrow refuse."""
+    """Return the table with strings instead of string views, which most functions of Arrow reject."""
     schema = pa.schema([column.with_type(_plain(column.type)) for column in table.schema])
     return table if schema.equals(table.schema) else table.cast(schema)
 
@@ -72,7 +72,7 @@ def _plain(found: pa.DataType) -> pa.DataType:
 
 
 def chains_of(schema: pa.Schema) -> dict[str, KeyChain]:
-    """Return the keys that lead to each value of a row, by names such as `items` and `items.item_id`."""
+    """Return the keys to each value of a row, by names such as `items` and `items.item_id`."""
     chains = [chain for column in schema for chain in _chains(_plain(column.type), (column.name,))]
     return {".".join(key for key in chain if key != EACH): chain for chain in reversed(chains)}
 
@@ -92,7 +92,7 @@ def _is_list(found: pa.DataType) -> bool:
 
 
 def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
-    """Return the query, and the lists of documents and values, of a table that holds lists."""
+    """Return queries and lists of documents and values of a table with lists."""
     assert part.lists is not None, "which its layout has"
     chains = part.lists.chains
     batches = [
@@ -103,7 +103,7 @@ def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
 
 
 def _led_to(column: pa.Array, chain: KeyChain) -> pa.Array:
-    """Return the values at the end of a chain of keys; lists as large lists, empty where they are null."""
+    """Return the values at the end of a chain of keys. Lists are large lists, empty for null."""
     if not chain:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     if chain[0] != EACH:
@@ -114,7 +114,6 @@ def _led_to(column: pa.Array, chain: KeyChain) -> pa.Array:
 
 
 def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return ids as codes of the distinct ones, in the order in which they first appear."""
     plain = not pa.types.is_dictionary(column.type)
     coded = (column.dictionary_encode() if plain else column).unify_dictionaries()
     if not len(coded):
@@ -146,11 +145,11 @@ def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
 
 
 def is_id(found: pa.DataType) -> bool:
-    """Return whether ids may have that type."""
+    """Return whether ids may have a type."""
     text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     return bool(text or pa.types.is_integer(found))
 
 
 def is_number(found: pa.DataType) -> bool:
-    """Return whether values may have that type."""
+    """Return whether values may have a type."""
     return bool(pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found))

@@ -1,4 +1,4 @@
-"""Types and functions of all formats: a format, the columns wanted of a file, and texts as rows of a table."""
+"""Types and functions of all formats."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost c
 PAGE = 1 << 16  # bytes that are searched at a time
 LONGEST_ID = 1 << 16  # bytes: what is longer is no id but a file read as something else
 REMEDIES = {"team": "write 1 where this model contributed the document, 0 where the other did, or the probability"}
-"""What to write, by column, where `fix it` does not say it."""
+"""Actions of error messages by column."""
 _BOM = b"\xef\xbb\xbf"
 
 EACH = "\0"  # in a chain of keys: each value of a list
 
 Row = tuple[str | float, ...]
 KeyChain: TypeAlias = tuple[str, ...]
-"""The keys that lead to a value of a row: a column, and keys or fields below it."""
+"""Keys that lead to a value of a row: a column, and keys or fields below it."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Lists:
-    """Layout with one row per query, which has its documents as a list."""
+    """Layout with one row per query and a list of its documents."""
 
     query_id: KeyChain
     doc_id: KeyChain
@@ -54,12 +54,11 @@ class Lists:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that hold them, each once."""
         return tuple(dict.fromkeys(chain[0] for chain in self.chains.values()))
 
 
 class ListReader(NamedTuple):
-    """Functions of a format that holds lists."""
+    """Functions of a format with lists."""
 
     # the keys that lead to each value, by name, from the beginning of a file and its first bytes
     find: Callable[[FilePart, bytes], Mapping[str, KeyChain]]
@@ -69,7 +68,7 @@ class ListReader(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Format:
-    """File format: all that is known of it."""
+    """File format with its functions."""
 
     name: str
     suffixes: tuple[str, ...]  # endings of file names
@@ -98,7 +97,7 @@ class Format:
 
 
 class Sample(NamedTuple):
-    """One sample that another tool measured."""
+    """One sample of another tool's results."""
 
     ids: Mapping[str, object]  # candidates for the query's id; `query_id` by default
     labels: Mapping[str, object]  # the task, the model and the like
@@ -121,18 +120,16 @@ class Kind:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that are read, in order."""
         return (*self.ids, self.value, *self.further) if self.value else self.ids
 
     @property
     def trec_places(self) -> tuple[int, ...]:
-        """Places of the columns among the fields of TREC text."""
         return tuple(self.trec.index(column) for column in self.columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Some bytes of a file at their places, and its size. The others cannot be read."""
+    """Some bytes of a file with their positions. The others cannot be read."""
 
     size: int
     views: Sequence[tuple[int, memoryview]]  # pieces, each with the place of its first byte
@@ -143,7 +140,7 @@ class Spans:
         return pa.PythonFile(_SpansFile(self), mode="r")
 
     def read(self, begin: int, n_bytes: int) -> memoryview:
-        """Return these bytes without a copy; none if some of them are missing."""
+        """Return these bytes without a copy. Empty if some are missing."""
         for place, view in self.views:
             if place <= begin and begin + n_bytes <= place + len(view):
                 return view[begin - place : begin - place + n_bytes]
@@ -187,7 +184,7 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class FilePart:
-    """One file of an input, or a part of it that is read on its own."""
+    """One file of an input, or a part of it."""
 
     path: str
     format: Format
@@ -209,32 +206,31 @@ class FilePart:
 
     @property
     def size(self) -> int:
-        """Bytes of the part; for Parquet those of the whole file."""
+        """Bytes of the part, for Parquet of the whole file."""
         return len(self.data) if self.spans is None else self.spans.size
 
     @property
     def data(self) -> memoryview:
-        """Bytes without the file's byte-order mark."""
         view = memoryview(self.stored).cast("B")
         return view if self.head is not None else without_bom(view)
 
     @property
     def beginning(self) -> FilePart:
-        """Part that begins the file; for any other part only the head."""
+        """Part at the beginning of the file, or only its head for any other part."""
         return self if self.head is None else replace(self, stored=pa.py_buffer(self.head), head=None, before=int)
 
     def lines(self) -> io.BytesIO:
         return io.BytesIO(self.data)
 
     def position(self, row: int) -> str:
-        """Return where a row, counted from 0, is, such as `line 3`. Of lists, each document is a row."""
+        """Return the place of a row, counted from 0, such as `line 3`."""
         if self.lists is not None and self.format.lists is not None:
             sizes = pc.list_value_length(self.format.lists.read(self).column("doc_id")).combine_chunks()
             row = int(np.searchsorted(np.cumsum(numpy_of(sizes, np.int64)), row, side="right"))
         return self.format.position(self, row)
 
     def at(self, number: int) -> str:
-        """Return a line of the part as a message names it, such as `qrels.txt:3`."""
+        """Return a line of the part for messages, such as `qrels.txt:3`."""
         is_json = self.format.name == "json"  # whose rows are numbered, not its lines
         return f"{self.path}: row {number}" if is_json else f"{self.path}:{self.before() + number}"
 
@@ -242,7 +238,6 @@ class FilePart:
         return self.names.get(column, column)
 
     def missing(self, columns: Sequence[str], found: Collection[str]) -> str:
-        """Return what to do if some of our columns are not in the file."""
         names = [*found]
         fields = dict(zip(self.kind.trec, names[0].split() if len(names) == 1 else (), strict=False))
         if self.held is not None and all(map(layouts.is_number, found)):
@@ -263,7 +258,7 @@ class FilePart:
         return f"map it with {layouts.columns_line(meant)}{direction}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
-        """Reject names that are not in the file, or occur twice. `line` is the header's, such as `:1`."""
+        """Reject names that are missing or occur twice. `line` is the header's, such as `:1`."""
         ours = {self.name(column): column for column in self.kind.columns if self.name(column) in names}
         for name in names:
             if name not in found:
@@ -275,12 +270,12 @@ class FilePart:
 
 
 def line_position(rows: Callable[[FilePart], Iterator[tuple[int, Any]]]) -> Callable[[FilePart, int], str]:
-    """Return the `position` of a format whose rows come with the numbers of their lines."""
+    """Return the `position` of rows with line numbers."""
     return lambda part, row: f"line {part.before() + next(islice(rows(part), row, None))[0]}"
 
 
 def count_lines(data: bytes) -> int:
-    """Count the lines of bytes that end with one. A carriage return ends a line, too."""
+    """Count the ended lines of bytes. A carriage return ends a line, too."""
     return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
@@ -299,19 +294,10 @@ def parse_csv(
     header: bool = False,
     quotes: bool = False,
 ) -> pa.Table:
-    """Parse the wanted columns by Arrow, piece by piece: its own threads would keep twice the file's memory.
-
-    Args:
-        part: File.
-        data: Lines.
-        delimiter: Separator of fields.
-        wanted: Columns to read, by the file's names.
-        names: All columns of the file.
-        header: True if the first line holds the names.
-        quotes: True if quotation marks may enclose a field.
+    """Parse the wanted columns by Arrow, piece by piece, because its own threads would keep twice the memory.
 
     Raises:
-        pa.ArrowInvalid: A line has another number of fields, a number is none, or the text is not UTF-8.
+        pa.ArrowInvalid: A line has another number of fields, a number is invalid, or the text is not UTF-8.
     """
     quoted = quotes and any(b'"' in bytes(data[begin : begin + PAGE]) for begin in range(0, len(data), PAGE))
     pieces = [data] if quoted else list(_pieces(data))  # a quoted field may hold line ends, and none can be cut at
@@ -332,7 +318,7 @@ def parse_csv(
 
 
 def _pieces(data: memoryview) -> Iterator[memoryview]:
-    """Yield pieces of about `BLOCK_SIZE` bytes, cut after line ends, without those of blank lines."""
+    """Yield pieces of about `BLOCK_SIZE` bytes, cut after line ends, without blank lines."""
     begin = 0
     while begin < len(data):
         end = begin + BLOCK_SIZE
@@ -355,7 +341,7 @@ def schema_of(kind: Kind, names: list[str]) -> pa.Schema:
 
 
 def odd_id(table: pa.Table, column: str) -> int | None:
-    """Return the first row whose id is empty or longer than `LONGEST_ID` bytes, None if there is none."""
+    """Return the first row with an empty or too long id. None if there is none."""
     ids = table.column(column)
     is_coded = pa.types.is_dictionary(ids.type)
     texts = pa.chunked_array([own.dictionary for own in ids.chunks], ids.type.value_type) if is_coded else ids
@@ -368,7 +354,7 @@ def odd_id(table: pa.Table, column: str) -> int | None:
 
 
 def refuse_id(part: FilePart, column: str, text: str, row: int) -> NoReturn:
-    """Reject an id that is empty or longer than `LONGEST_ID` bytes."""
+    """Reject an empty or too long id."""
     if not text:
         raise InputError(f"{part.path}: empty {column} ({part.position(row)}); fill it")
     found = f"{column} of {len(text.encode()):,} bytes ({part.position(row)})"
@@ -384,7 +370,7 @@ def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
 
 
 def number_in(text: str) -> float:
-    """Return the number that a text writes. Raise a ValueError if it writes none."""
+    """Return the number of a text. Raise ValueError if there is none."""
     if "_" in text or not text.isascii():
         raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
     return float(text)
@@ -396,9 +382,9 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0} | dict.fromkeys(
 
 
 def score_in(value: object) -> float:
-    """Return the score that a value means in any tool, NaN if there is none.
+    """Return the score of a value in any tool, NaN if there is none. Raise ValueError for other values.
 
-    Tools count true and yes as 1, false and no as 0, and some write numbers as strings. Anything else is a ValueError.
+    True and yes are 1, false and no are 0, and numbers may be strings.
     """
     if value is None:
         return math.nan
@@ -422,7 +408,7 @@ def _number(part: FilePart, number: int, column: str, text: str) -> float:
 
 
 def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None:
-    """Reject texts with lone surrogates, which are bytes that could not be decoded."""
+    """Reject texts with lone surrogates, which are undecodable bytes."""
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:

@@ -47,7 +47,7 @@ _LITERAL = re.compile(rf"\[\s*(?:{_ANY}(?:\s*,\s*{_ANY})*)?\s*\]")
 
 
 def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequence[str] = ()) -> Format:
-    """Return a format of delimited lines with a header. Its name is also the ending of its files."""
+    """Return a format of delimited lines with a header. Its name is also its ending."""
     layout = _Layout(delimiter, quotes)
     position = line_position(layout.lines)
     lines = None if quotes else count_lines  # a quoted field may hold line ends
@@ -112,7 +112,7 @@ def _is_numbered(part: FilePart, first: Sequence[str]) -> bool:
 
 
 def are_quoted(data: memoryview) -> bool:
-    """Return True if fields between tabs begin with quotation marks, and all such fields are enclosed in them."""
+    """Return whether fields between tabs are enclosed in quotation marks."""
     if not any(b'"' in bytes(data[begin : begin + PAGE]) for begin in range(0, len(data), PAGE)):
         return False
     n_begun = sum(1 for _ in _BEGUN.finditer(data))
@@ -139,7 +139,6 @@ class _Layout:
             return table_of(part, (row_of(part, number, [row[place] for place in places]) for number, row in rows))
 
     def header(self, part: FilePart) -> list[str]:
-        """Return the column names; none of a file without any line."""
         header = self._first_record(part)
         refuse_surrogates(part, 1, header)
         return [*map(str, range(1, len(header) + 1))] if _is_numbered(part, header) else header
@@ -155,7 +154,6 @@ class _Layout:
         return next(self._records(beginning), (0, []))[1]
 
     def lines(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
-        """Return the lines that hold a row, numbered from 1: all but the header."""
         return islice(self._records(part), int(self._begins(part)), None)
 
     def cells(self, part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
@@ -183,9 +181,9 @@ class _Layout:
             raise InputError(f"{part.path}: {first_line(error)}; write it again") from None
 
     def chains(self, part: FilePart, sample: bytes) -> dict[str, KeyChain]:
-        """Return what leads to each field: to lists where some of the first cells hold several ids.
+        """Return the keys to each field, with lists if some of the first cells hold several ids.
 
-        If the config names the documents and no query returns in the first lines, each may be a list of one, too.
+        If the config names the documents and no query repeats in the first lines, each cell may be a list of one, too.
         """
         header = self.header(part)
         rows = [*islice(self._first_rows(part, sample, len(header)), _FIRST)]
@@ -214,7 +212,6 @@ class _Layout:
         return self._quotes or (self._delimiter == "\t" and are_quoted(data))
 
     def _first_rows(self, part: FilePart, sample: bytes, n_fields: int) -> Iterator[list[str]]:
-        """Yield the rows of the first bytes, or of the beginning of the file if it has a longer line."""
         stored = pa.py_buffer(sample) if b"\n" in sample else part.stored
         with suppress(InputError):
             for _, row in self.lines(replace(part, stored=stored)):
@@ -229,7 +226,6 @@ class _Layout:
             yield number, row
 
     def _records(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
-        """Yield the lines that hold fields, numbered from 1 (a record of several lines by its last)."""
         text = io.TextIOWrapper(part.lines(), encoding="utf-8", errors="surrogateescape", newline="")
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self._are_quoted(part.data) else csv.QUOTE_NONE
         reader = csv.reader(text, delimiter=self._delimiter, quoting=quoting)

@@ -1,7 +1,4 @@
-"""JSON: lines of one object each (JSON lines), or one object of objects, `{query: {document: value}}` as in ranx.
-
-A key that is read may occur once in an object. Other keys are not looked at.
-"""
+"""JSON: lines of one object each, or one object of objects, `{query: {document: value}}` as in ranx."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ def written(value: object) -> str:
 def load_json(
     where: str, text: bytes | memoryview, remedy: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """Return the value of a JSON text. `where` is the file or line, `remedy` what to do if it is no JSON."""
+    """Return the value of a JSON text. `where` is the file or line, `remedy` the action if it is invalid."""
     try:
         return json.loads(bytes(text).decode(), object_pairs_hook=hook)
     except UnicodeDecodeError:
@@ -69,7 +66,7 @@ def load_json(
 
 
 def decoded(value: object) -> object:
-    """Return the value of a string that holds a JSON object, and any other value unchanged."""
+    """Return the object of a JSON string, and any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         with suppress(ValueError, RecursionError):
             return json.loads(value)
@@ -77,7 +74,7 @@ def decoded(value: object) -> object:
 
 
 class JsonObject(dict[str, Any]):
-    """Object with the last value of each key, and the keys that occur twice."""
+    """Object with the last value of each key, and its duplicate keys."""
 
     doubled: Sequence[str] = ()
 
@@ -95,7 +92,7 @@ def _parse_lines(part: FilePart) -> pa.Table:
 
 
 def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
-    """Return the wanted keys of lines of one object each, None if there is a line that Arrow cannot read so."""
+    """Return the wanted keys of lines of one object each. None if Arrow cannot read a line."""
     for id_type in (pa.string(), pa.int64()) if n_objects else ():
         types = [id_type if column in part.kind.ids else pa.float64() for column in part.kind.columns]
         table = _read_by_arrow(part, pa.schema(zip(names, types, strict=True)))
@@ -202,10 +199,7 @@ def _cell(part: FilePart, number: int, column: str, value: Any) -> str:
 
 
 def _count_objects(data: memoryview) -> int:
-    """Return the number of lines if each begins and ends with a brace, else 0.
-
-    A line of `null` may end the process in Arrow's reader, which must not see one.
-    """
+    """Return the number of lines if all are objects, else 0. A line of `null` may crash Arrow's reader."""
     signs = np.frombuffer(data, np.uint8)
     if bytes(data[:1]) != b"{":
         return 0
@@ -243,7 +237,7 @@ def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
 
 
 def _begins_list(line: bytes) -> bool:
-    """Return True if the line begins a list, or is one of objects. Lines that are lists of values are not."""
+    """Return whether the line begins a list, or a list of objects. Lines of lists of values do not."""
     try:
         rows = json.loads(line)
     except (ValueError, RecursionError):
@@ -371,7 +365,6 @@ def _refuse_shape(part: FilePart, problem: str, remedy: str = "") -> NoReturn:
 
 
 def _deep_keys(found: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that lead to each number below more than two objects."""
     if isinstance(found, dict):
         for key, inner in found.items():
             yield from _deep_keys(inner, (*keys, key))

@@ -1,8 +1,4 @@
-"""Layouts that tools write: the columns that are meant where neither the config nor their names say so.
-
-Names are known by tool, as a pair of ids: `score` is a relevance beside the ids of BEIR or ranx, and nowhere else.
-Where several tools' ids are in a file, none is chosen.
-"""
+"""Column layouts of other tools, recognized by a pair of ids. If several match, none is chosen."""
 
 from __future__ import annotations
 
@@ -33,8 +29,6 @@ _SEPARATORS = {
 
 @dataclass(frozen=True)
 class _Tool:
-    """Column names of one tool."""
-
     name: str
     query_id: str
     doc_id: str
@@ -98,7 +92,7 @@ MISTAKABLE = {"d", "id", "q", "qrel", "score", "rating", "stars", "time", "title
 
 
 class Recognised(NamedTuple):
-    """Columns that were recognised in a file."""
+    """Recognized columns of a file."""
 
     names: Mapping[str, str]  # our names to the file's, those of the config included
     by_rank: bool = False  # True if the file has ranks in place of scores
@@ -107,7 +101,7 @@ class Recognised(NamedTuple):
 
 
 def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> Recognised:
-    """Return the file's names of the wanted columns, as far as a tool is known that writes them so."""
+    """Return the file's names of the wanted columns, as far as a tool is recognized."""
     absent = [column for column in columns if column not in names and column not in found]
     is_pair = set(_IDS) <= set(columns)
     if "relevance" in absent and len(columns) == len(_IDS) + 1:
@@ -133,7 +127,7 @@ def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collectio
 
 
 def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Return the one tool whose ids are both there, and its names of what is absent; nothing if there are several."""
+    """Return the one tool whose ids are both there, and its names of absent columns. Empty if several match."""
     tools = [tool for tool in _TOOLS if {tool.query_id, tool.doc_id} <= set(found)] if absent else []
     if len(tools) != 1:
         return "", {}
@@ -159,7 +153,7 @@ def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[
 
 
 def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> dict[str, str]:
-    """Return the file's names of the columns that it lacks, `…` if none or several may be meant."""
+    """Return the file's likely names of missing columns, `…` if unclear."""
     absent = [column for column in columns if names.get(column, column) not in found]
     free = [name for name in found if name not in {names.get(column, column) for column in columns}]
     meant = {}
@@ -173,7 +167,7 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
 
 
 def explain_header(wanted: Collection[str], found: Collection[str]) -> str:
-    """Return what to do about names that were cut at the wrong places; empty if they were not."""
+    """Return the action for a header with the wrong separator. Empty if it is right."""
     first = next(iter(found), "")
     if first.startswith("sep="):
         return f"remove its first line, {json.dumps(first)}"
@@ -187,28 +181,28 @@ def explain_header(wanted: Collection[str], found: Collection[str]) -> str:
 
 
 def is_distance(name: str) -> bool:
-    """Return whether a column is named like a number that is better if lower."""
+    """Return whether a column's name is of a number that is better if lower."""
     return bool(re.search(r"dist|loss|perplexity|ppl|nll|error|cost|^d$|^l[12]$", plain_name(name)))
 
 
 def typed_name(name: str, found: Collection[str]) -> str:
-    """Return the column that RecBole writes for the name, such as `age:float`, or the name if it is a column."""
+    """Return RecBole's column of a name, such as `age:float`, or the name if it is a column."""
     typed = (f"{name}:{kind}" for kind in ("token", "float", "token_seq", "float_seq"))
     return name if name in found else next((column for column in typed if column in found), name)
 
 
 def means(name: str, column: str) -> bool:
-    """Return whether a name is one that people give to our column."""
+    """Return whether a name is a usual one of our column."""
     return plain_name(name) in _MEANINGS.get(column, ())
 
 
 def plain_name(name: str) -> str:
-    """Return a name in lower case, without signs and what follows a colon."""
+    """Return a name in lower case, without signs and the part after a colon."""
     return re.sub(r":.*|[\W_]", "", name).lower()
 
 
 def columns_line(names: Mapping[str, str]) -> str:
-    """Return names as a config has them, such as `columns: {query_id: user_id}`."""
+    """Return names as in a config, such as `columns: {query_id: user_id}`."""
     return f"columns: {{{', '.join(f'{ours}: {_quoted(name)}' for ours, name in names.items())}}}"
 
 
@@ -219,7 +213,7 @@ def _quoted(name: str) -> str:
 
 
 class Fields(NamedTuple):
-    """Fields that were recognised in lines without a header."""
+    """Recognized fields of lines without a header."""
 
     fields: tuple[str, ...]  # in order; empty for TREC text
     value: str  # column that is a number; `rank` in place of a score
@@ -230,14 +224,9 @@ class Fields(NamedTuple):
 def recognise_fields(
     path: str, columns: Sequence[str], names: Mapping[str, str], lines: Sequence[bytes], *, tsv: bool
 ) -> Fields | None:
-    """Return the fields of a file without a header, None if it is TREC text, or nothing that is known.
+    """Return the fields of a file without a header. None for TREC text or an unknown layout.
 
-    Args:
-        path: File.
-        columns: Wanted columns. If there are three, the last is a number.
-        names: Our names to the numbers of the fields, where the config says, as text.
-        lines: First lines.
-        tsv: True if the name of the file says that it has a header.
+    `names` are the config's numbers of fields. `tsv` is True if the file name promises a header.
 
     Raises:
         InputError: The third field may be a rank or something else.
@@ -277,7 +266,7 @@ def _is_judgment(row: Sequence[str]) -> bool:
 
 
 def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | None:
-    """Return the fields by the numbers that the config gives them. A rank stands in for a score."""
+    """Return the fields by the config's numbers. A rank can replace a score."""
     value = RANK if value == "score" and value not in names and RANK in names else value
     wanted = [*_IDS, value] if value else [*_IDS]
     numbers = {names[name]: name for name in wanted if re.fullmatch("[1-9][0-9]?", names.get(name, ""))}
@@ -300,7 +289,6 @@ def _of_four(path: str, value: str, rows: Sequence[Sequence[str]], separator: st
 
 
 def _is_timed(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether all rows end in a rating and in seconds since 1970."""
     rated = all(is_number(row[2]) and float(row[2]) <= _GREATEST for row in rows)
     return rated and all(is_number(row[3]) and float(row[3]) > _EARLIEST for row in rows)
 
@@ -335,9 +323,9 @@ def _refuse_item_lists(path: str, value: str, rows: Sequence[Sequence[str]]) -> 
 
 
 def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -> str:
-    """Return what the third of three fields is: as wanted, or a rank in place of a score.
+    """Return the meaning of the third of three fields: as wanted, or a rank in place of a score.
 
-    Ranks are 1 to n in order, in every query. Scores have fractions, or fall and never rise.
+    Ranks are 1 to n in order, in every query. Scores have fractions, or never rise.
     """
     numbers: dict[str, list[float]] = {}
     for row in rows:

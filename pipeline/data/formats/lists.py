@@ -1,8 +1,6 @@
-"""Layouts of one row per query, which has its documents as a list.
+"""Layouts of one row per query with a list of its documents.
 
-The order of a list is the rank of its documents, unless they have scores. A document of a list of judgments has grade
-1, unless it has a grade. Lists are known by the names that tools give them, and by a column that the config names
-`doc_id`.
+The order of a list is the rank, unless there are scores. Listed judgments without grades have grade 1.
 """
 
 from __future__ import annotations
@@ -64,10 +62,7 @@ _QUERIES = {"session", "sessionid", "sessiontype", "questionid", "ncodpers", "di
 
 
 def find_columns(found: Any, columns: Sequence[str], names: Mapping[str, str]) -> dict[Any, Sequence[Any]] | None:
-    """Return the columns of a table that is written as one object, None if the object is no table.
-
-    Tables are rows, columns of lists, the forms of pandas (`orient`), and lists or objects below each query.
-    """
+    """Return the columns of a table that is one object. None if the object is no table."""
     if isinstance(found, Mapping) and isinstance(found.get("data"), list):
         found = found["data"] if "schema" in found else _rows_of_split(found) or found
     if isinstance(found, list) and all(isinstance(row, Mapping) for row in found):
@@ -104,7 +99,6 @@ def _columns_of_objects(
 def _columns_of_lists(
     found: Mapping[Any, Any], columns: Sequence[str], names: Mapping[str, str]
 ) -> dict[Any, Sequence[Any]] | None:
-    """Return the columns of lists by column or by query, whose documents are ids, objects or (id, value)."""
     cells = [*found.values()]
     value = next(iter(columns[len(_IDS) :]), None)
     kinds = list | tuple | Set | np.ndarray if value else Collection
@@ -131,7 +125,7 @@ def _is_pair(columns: Sequence[str]) -> bool:
 
 
 def _names_columns(keys: Collection[Any], columns: Sequence[str], names: Mapping[str, str]) -> bool:
-    """Return True if the keys name a table's ids and another column, so that they are no ids themselves."""
+    """Return whether the keys are a table's column names, and no ids."""
     texts = {*map(str, keys)}
     is_pair = _is_pair(columns)
     ids = {text for text in texts if means(text, columns[0]) and plain_name(text) not in MISTAKABLE}
@@ -148,9 +142,9 @@ def _names_columns(keys: Collection[Any], columns: Sequence[str], names: Mapping
 
 
 def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePart | None:
-    """Return the part with the layout of its lists, None if its rows have a document each.
+    """Return the part with the layout of its lists. None if its rows have a document each.
 
-    `pairs` is what was recognised of the columns if a row were a document. Lists of unclear meaning are an InputError.
+    `pairs` are the columns that were recognized for one document per row. Unclear lists are an InputError.
     """
     if part.format.lists is None or part.kind.ids != _IDS:
         return None
@@ -298,7 +292,7 @@ def _is_value(key: str) -> bool:
 
 
 def rows_of_lists(part: FilePart) -> pa.Table:
-    """Return the rows of a part with lists, a document each, under our names."""
+    """Return the rows of a part with lists, one per document, under our names."""
     assert part.format.lists is not None, "whose lists were found"
     table = part.format.lists.read(part)
     _refuse_types(part, table)
@@ -403,7 +397,6 @@ class ListedQueries:
         self._hashes = np.empty(0, np.uint64)
 
     def add(self, part: FilePart, query_ids: Sequence[str]) -> None:
-        """Add the queries of the next part. A query of an earlier part is an InputError."""
         if part.lists is None or not query_ids:
             return
         hashes = hash_ids(strings(query_ids))

@@ -1,4 +1,4 @@
-"""Inputs in memory: data frames, Arrow tables, mappings of mappings, tuples. Rows are numbered from 1."""
+"""Inputs in memory: data frames, Arrow tables, mappings of mappings, tuples. Rows count from 1."""
 
 from __future__ import annotations
 
@@ -34,13 +34,9 @@ _CONVERSIONS = ("reset_index", "to_arrow", "to_pandas", "toPandas", "to_df", "co
 
 
 def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False) -> InMemory:
-    """Return an input in memory, once it is known to be of a type that can be read.
+    """Return an input in memory, an iterator as a list. Reject types that cannot be read.
 
-    Args:
-        name: Argument, as messages name it.
-        data: Data. An iterator is read now.
-        columns: Wanted columns, for messages. Those of pairs begin with the query and the document.
-        recorded: True if a record will need the digest of the rows.
+    `recorded` is True if a record needs the digest of the rows.
     """
     if _is_frame(data):
         levels = [level for level in data.index.names if level is not None and level not in data.columns]
@@ -63,7 +59,7 @@ def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False
 
 
 def _table_of(name: str, found: Mapping[Any, Sequence[Any]], columns: Sequence[str]) -> pa.Table:
-    """Return the columns as a table. A set, which has no order, may hold what has grade 1."""
+    """Return the columns as a table. A set may hold documents of grade 1."""
     is_ranked = columns[len(_PAIR) :] not in ((), ("relevance",))
     cells = {str(column): [_ordered(name, cell, is_ranked) for cell in own] for column, own in found.items()}
     return pa.table({column: _array(name, column, own) for column, own in cells.items()})
@@ -102,11 +98,7 @@ def _tuple(value: str | None) -> str:
 
 
 def describe_rows(part: FilePart, table: pa.Table) -> InputFile:
-    """Return the size and digest of an input's rows in a form that does not depend on the type of the data.
-
-    For each column the lengths of its texts and the texts, or the numbers as doubles; a query's id once, and its number
-    for each row. For a table with further columns, all of them follow as JSON, by name.
-    """
+    """Return size and digest of an input's rows, which do not depend on the type of the data."""
     digest, size = hashlib.sha256(), 0
     for piece in chain(*(_canonical(name, table.column(name)) for name in table.column_names), _others(part)):
         digest.update(piece)
@@ -147,7 +139,6 @@ def _others(part: FilePart) -> Iterator[memoryview]:
 
 
 def _is_frame(data: object) -> bool:
-    """Return whether it is a data frame of pandas, which is not imported for it."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, pandas.DataFrame)
 
@@ -204,7 +195,7 @@ def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
 
 
 def _runs_of(cells: npt.NDArray[np.object_]) -> pa.DictionaryArray | None:
-    """Return Python's texts as codes, each run made into Arrow's text once. None for other cells."""
+    """Return texts as codes, each run made into Arrow's text once. None for other cells."""
     if not (len(cells) and isinstance(cells[0], str)):
         return None
     begins = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
@@ -280,7 +271,7 @@ def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
 
 
 def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
-    """Return the columns of tuples. Further fields of named tuples, such as those of ir_measures, are skipped."""
+    """Return the columns of tuples. Further fields of named tuples are skipped."""
     wanted = len(part.kind.columns)
     for row, found in enumerate(rows):
         n_fields = wanted if hasattr(found, "_fields") else None

@@ -23,7 +23,7 @@ _REPEATS = 2  # bytes stored of a value, below which texts are read as dictionar
 
 
 def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
-    """Open the file, with its schema but not its columns. Columns named in `coded` will be dictionaries."""
+    """Open the file with its schema only. Columns in `coded` become dictionaries."""
     from pyarrow import parquet
 
     try:
@@ -34,7 +34,7 @@ def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
 
 
 def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
-    """Read these columns and validate them. Reject what would take more bytes than the file may."""
+    """Read and validate these columns. Reject more bytes than the file may expand to."""
     # Of single columns nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
@@ -62,7 +62,6 @@ def _refuse_large(part: FilePart, n_rows: int, n_bytes: int) -> None:
 
 
 def _written_out(column: pa.ChunkedArray) -> int:
-    """Return the bytes of a dictionary's texts once they are written out; 0 for other columns."""
     if not (pa.types.is_dictionary(column.type) and column.type.value_type in (pa.string(), pa.binary())):
         return 0
     lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
@@ -98,12 +97,11 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _end_size(end: memoryview) -> int:
-    """Return the bytes of the footer, its size and the mark behind it, which are the last eight; 0 without the mark."""
+    """Return the bytes of the footer with its size and mark. 0 without the mark."""
     return int.from_bytes(end[-8:-4], "little") + 8 if bytes(end[-4:]) == b"PAR1" else 0
 
 
 def _cut(part: FilePart, n_rows: int) -> list[Cut]:
-    """Return parts of as many row groups as have at most so many rows together."""
     file = _open(part)
     names = wanted_names(part, file.schema_arrow) if part.lists is None else part.lists.columns
     most = n_rows if part.lists is None else n_rows // _LISTED
@@ -126,10 +124,9 @@ def _cut(part: FilePart, n_rows: int) -> list[Cut]:
 
 
 def _spans_of(part: FilePart, groups: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where these columns of these row groups are, in the order of the file.
+    """Return the spans of these columns in the file, found by noting which bytes Arrow asks for.
 
-    Arrow reads a file and finds nothing of it, and what it asks for is noted. The footer is not asked for a column's
-    place: where it contradicts itself, Arrow's answer ends the process.
+    The footer is not used, because a contradictory one would crash Arrow.
     """
     assert part.spans is not None, "of what is there as a whole nobody asks"
     views = [*part.spans.views]

@@ -1,8 +1,6 @@
-"""Results of other tools, sample by sample, which are recognised by how a file begins.
+"""Results of other tools, sample by sample, recognized by the beginning of a file.
 
-A sample that failed has no scores. It is a query without output. Judgments of generated answers are tables of nuggets
-or citations, from which scores are computed: a row is one nugget or one citation, and a line of AutoNuggetizer's
-assignments holds all nuggets of its query.
+A failed sample is a query without output. For judged answers, a row is one nugget or one citation.
 """
 
 from __future__ import annotations
@@ -30,10 +28,10 @@ from rankledger.pipeline.data.formats.parquet import PARQUET
 from rankledger.pipeline.support.errors import InputError, shorten
 
 PLACE = "place"
-"""The label that tells apart several models of one name in a file."""
+"""Label that distinguishes models of one name in a file."""
 
 OF_AN_ANSWER = {"latency_ms": "latencyMs", "cost": "cost"}
-"""Scores that an answer from a cache does not have, with promptfoo's keys."""
+"""Scores that a cached answer does not have, with promptfoo's keys."""
 
 _ZIP = b"PK\x03\x04"
 _ZSTD = 93  # the method of a zip member that Python's own module cannot read before 3.14
@@ -47,7 +45,7 @@ def samples_format(
     repeats: str = "",
     groups: bool = False,
 ) -> Format:
-    """Return a format of results of samples alone, which is recognised by how a file begins, if at all."""
+    """Return a format of samples, recognized by the beginning of a file."""
 
     def refuse(part: FilePart, *_: object) -> NoReturn:
         raise InputError(f"{part.path}: format {name} has results of samples alone; name a table, or another format")
@@ -110,7 +108,6 @@ def _object(part: FilePart, holder: Mapping[str, Any], key: str) -> dict[str, An
 
 
 def _inspect(part: FilePart) -> Iterator[Sample]:
-    """Yield the samples of a log, a file of JSON or a zip of such files."""
     if bytes(part.data[:4]) == _ZIP:
         try:
             with zipfile.ZipFile(io.BytesIO(part.data)) as archive:
@@ -196,7 +193,6 @@ _LM_EVAL_KEYS = {  # of a line beside its metrics, which lm_eval names since 0.4
 
 
 def _lm_eval(part: FilePart) -> Iterator[Sample]:
-    """Yield the lines of `--log_samples`: a task a file, whose name says which."""
     name = _LM_EVAL_NAME.fullmatch(part.path.rpartition("/")[2])
     task = {"task": name[1]} if name else {}
     for line in _objects(part):
@@ -265,7 +261,7 @@ _LABEL = 80  # characters of a prompt's label; a longer one is the prompt itself
 def _promptfoo(part: FilePart) -> Iterator[Sample]:
     """Yield the results of `promptfoo eval -o`: one for each test, prompt, provider and repeat.
 
-    Repeats are not numbered in the file: the results of one test come as often as it was repeated, in their order.
+    The file does not number repeats. The results of one test are in the order of repeats.
     """
     results, config = _promptfoo_results(part)
     added = _added_variables(part, results, config)
@@ -309,7 +305,6 @@ def _models(part: FilePart, result: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _promptfoo_results(part: FilePart) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the results in the order of tests and prompts, and the config that made them."""
     config: dict[str, Any] = {}
     if re.match(rb"\s*\[", part.data) or _PROMPTFOO_LINE.match(part.data):
         results: list[Any] = [*_objects(part)]
@@ -325,10 +320,7 @@ def _promptfoo_results(part: FilePart) -> tuple[list[dict[str, Any]], dict[str, 
 
 
 def _added_variables(part: FilePart, results: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> set[str]:
-    """Return the variables that the run added to tests, which tell no test from another.
-
-    They differ among the results of one test, are no variables of the row, or the config does not name them.
-    """
+    """Return the variables that the run added to tests, which do not distinguish tests."""
     added, names, first = {"sessionId", "_conversation"}, set[str](), dict[int, dict[str, Any]]()
     for result in results:
         variables = _object(part, result["testCase"], "vars")
@@ -360,7 +352,6 @@ PROMPTFOO = samples_format(
 
 
 def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
-    """Yield the lines of instances, by version 0.3.0 of the schema: one for each sample and figure."""
     for line in _objects(part):
         scored = _get(part, line, "evaluation", dict)
         metadata = _object(part, line, "metadata")
@@ -392,7 +383,7 @@ _NO_JUDGMENT = "failed"  # AutoNuggetizer's word for a nugget whose judge gave n
 
 
 class _Verdict(NamedTuple):
-    """One row: its place in the table, the query, the nugget or sentence, and the judge's words."""
+    """Row with its position, query, nugget or sentence, and verdict."""
 
     place: int
     query: object

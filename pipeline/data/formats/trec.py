@@ -60,7 +60,7 @@ def _parse(part: FilePart) -> pa.Table:
 
 
 def _refuse_cut_off(part: FilePart) -> None:
-    """Reject a last line without an end that alone has fewer fields than the first: it may be cut off."""
+    """Reject an unended last line with fewer fields than the first, which may be cut off."""
     if bytes(part.data[-1:]) != b"\n":
         sizes = [len(fields) for _, fields in _rows(part)]
         if sizes and sizes[-1] < sizes[0] and all(size >= sizes[0] for size in sizes[:-1]):
@@ -102,7 +102,7 @@ def _between_tabs(kind: Kind, line: bytes) -> list[bytes]:
 
 
 def _may_hold_blanks(kind: Kind, fields: list[bytes]) -> bool:
-    """Return True if a rank is no number, or what follows the last number is one, as after a blank in an id."""
+    """Return whether fields show that an id may contain a blank."""
     is_more = len(fields) > len(kind.trec)
     if kind.trec[1:2] == ("Q0",):
         odd = [*(not _is_number(rank) for rank in fields[3:4]), *map(_is_number, fields[5:6])]
@@ -111,7 +111,6 @@ def _may_hold_blanks(kind: Kind, fields: list[bytes]) -> bool:
 
 
 def _single_blanks(part: FilePart) -> memoryview:
-    """Return the lines without comments and with one separator between two fields."""
     if _is_plain(part.data):
         return part.data
     text = _unix_lines(part.data)
@@ -127,7 +126,6 @@ def _single_blanks(part: FilePart) -> memoryview:
 
 
 def _is_plain(data: memoryview) -> bool:
-    """Return whether there are no comments, and one separator between two fields, the same everywhere."""
     separators: set[bytes] = set()
     for begin in range(0, len(data), PAGE):
         page = bytes(data[begin : begin + PAGE + 1])
@@ -140,7 +138,7 @@ def _is_plain(data: memoryview) -> bool:
 
 
 def _holds_pair(page: bytes, sign: bytes) -> bool:
-    """Return whether two of the sign are side by side. `in` takes ten times as long if the sign is frequent."""
+    """Return whether two of the sign are adjacent. `in` takes ten times as long for frequent signs."""
     found = np.frombuffer(page, np.uint8) == ord(sign)
     return bool((found[1:] & found[:-1]).any())
 
@@ -184,7 +182,7 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def last_fields(data: memoryview, kind: Kind) -> list[bytes]:
-    """Return the fields of the last line that holds a row; none if there is no such line."""
+    """Return the fields of the last row. Empty if there is none."""
     size = 0
     while size < len(data):
         size = min(max(PAGE, 2 * size), len(data))
@@ -200,10 +198,10 @@ TREC = Format("trec", (), _parse, line_position(_rows), _columns, _cells, count_
 
 
 def order_fields(part: FilePart, wanted: Sequence[str]) -> FilePart:
-    """Return scores in lines without a header with the order of their fields.
+    """Return score lines without a header, and the order of their fields.
 
-    The config may number the fields. Otherwise the order of ir_measures is taken if the second field has more names of
-    measures than the first.
+    The config may number the fields. Otherwise the second field is the measure if it has more measure names than the
+    first, as in ir_measures.
     """
     numbers = {part.names.get(column, ""): column for column in _BY_QUERY}
     rows = [line.decode("utf-8", "replace").split() for line in bytes(part.data[:PAGE]).splitlines()[:_FIRST]]
@@ -221,7 +219,7 @@ def order_fields(part: FilePart, wanted: Sequence[str]) -> FilePart:
 
 
 def is_measure(name: str) -> bool:
-    """Return True if the name is of a measure, ours or another tool's."""
+    """Return whether a name is a measure's, ours or another tool's."""
     with suppress(ValueError):
         return Measure.expand(name) != ()
     return False

@@ -1,7 +1,7 @@
-"""What deliveries that may meet others have in common: steps that are repeated, and duplicate runs, of which one stays.
+"""Retries and duplicate runs of deliveries that may meet others.
 
-MLflow has no conditional write: whoever creates a run twice has two. Of several the one of the least id counts, whoever
-looks; the others, ghosts, are marked, ended and deleted. So a deleted run without a mark is one that a user deleted.
+MLflow has no conditional write, so that two deliveries may create a run twice. The run with the least id counts. The
+others, ghosts, are marked and deleted. A deleted run without a mark was deleted by a user.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 SAME_ROW = "unique"
-"""What a server says of a row that is there: "UNIQUE constraint failed", "violates unique constraint"."""
+"""Part of the error for a row that exists, such as "UNIQUE constraint failed"."""
 
 DELETED = "must be in the 'active' state"
-"""What it says of a run that was deleted."""
+"""Part of the error for a run that was deleted."""
 
 GHOST = "rankledger.ghost"
-"""The tag of a run that is not the one that counts: the id of that one."""
+"""Tag of a ghost: the id of the run that counts."""
 
 NO_REGISTRY = ("FEATURE_DISABLED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
 """Error codes of MLflow, and of servers with its API, that have no registered models."""
@@ -39,19 +39,11 @@ _PAUSE = 0.2  # seconds, by which those that met once are kept from meeting agai
 
 
 class ConflictError(Exception):
-    """Another delivery has chosen another run."""
+    """Error of a delivery whose run does not count any more."""
 
 
 def retry_conflicts(step: Callable[[], Result], *conflicts: str) -> Result:
-    """What a step gives, which may be done again: it is where the server said that another came between.
-
-    Args:
-        step: requests of MLflow's client.
-        conflicts: what the server then says: `SAME_ROW`, `DELETED`.
-
-    Raises:
-        Exception: whatever else it raises, or that there is no end of others.
-    """
+    """Return the result of a step. Repeat the step while its error contains one of `conflicts`."""
     from mlflow.exceptions import MlflowException
 
     for attempt in range(1, _ATTEMPTS):
@@ -67,13 +59,7 @@ def retry_conflicts(step: Callable[[], Result], *conflicts: str) -> Result:
 
 
 def delete_ghosts(client: MlflowClient, ghosts: Iterable[FoundRun], kept: str) -> None:
-    """Mark, end and delete runs, as far as they are not.
-
-    Args:
-        client: of the tracking store.
-        ghosts: the runs.
-        kept: the id of the run that counts.
-    """
+    """Mark, end and delete runs. `kept` is the id of the run that counts."""
     for ghost in ghosts:
         if ghost.info.lifecycle_stage != "deleted":
             client.set_tag(ghost.info.run_id, GHOST, kept)
@@ -84,14 +70,7 @@ def delete_ghosts(client: MlflowClient, ghosts: Iterable[FoundRun], kept: str) -
 def find_runs(
     client: MlflowClient, experiment_ids: Sequence[str], wanted: str, *, deleted: bool = False
 ) -> Iterator[FoundRun]:
-    """The runs of a search, but for marked ghosts, whose deletion may have been broken off and is done now.
-
-    Args:
-        client: of the tracking store.
-        experiment_ids: where to look.
-        wanted: MLflow's filter.
-        deleted: whether to find deleted runs, too.
-    """
+    """Return the runs of a search without marked ghosts. Delete ghosts that were marked only."""
     from mlflow.entities import ViewType
 
     view = ViewType.ALL if deleted else ViewType.ACTIVE_ONLY
@@ -108,7 +87,7 @@ def find_runs(
 
 @contextlib.contextmanager
 def without_retries() -> Iterator[None]:
-    """MLflow's own retries off for a while: it reads its settings at every request."""
+    """Turn off MLflow's own retries. MLflow reads its settings at every request."""
     before = os.environ.get(_RETRIES)
     os.environ[_RETRIES] = "0"
     try:

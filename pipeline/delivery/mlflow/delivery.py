@@ -1,13 +1,7 @@
-"""Delivering the runs of an evaluation to MLflow, each exactly once.
+"""Delivery of the runs of an evaluation to MLflow, each exactly once.
 
-Of two that are the first to name a dataset, or to set a tag, its database takes one and refuses the other, which would
-find the row if it came a moment later. Of two deliveries of an evaluation each may take the runs of the other for
-ghosts; whose run was deleted finds, looking again, the one that stayed.
-
-However often this is done, and wherever it was broken off, what is there is found by the tag of the evaluation's id and
-taken up where it stopped. A run that has ended is whole, for that is its last step. Creating a run is the one step that
-must not be repeated: a request whose answer was lost may have made one. If there are several of a run anyway, the
-one of the least id is it; the others, ghosts, are marked, ended and deleted. A run that somebody deleted stays so.
+Runs are found by the tag of the evaluation's id, and a delivery continues where the last one stopped. A run that has
+ended is whole. A run that a user deleted stays deleted.
 """
 
 from __future__ import annotations
@@ -62,15 +56,12 @@ _PRIMARY = "mlflow.experiment.primaryMetric"
 
 
 def open_experiments(client: MlflowClient, runs: Iterable[Run], artifacts: Path | None) -> dict[str, str]:
-    """The ids of the experiments of all runs, by name; those that are not there are created.
+    """Return the ids of the experiments of all runs by name. Create missing ones.
 
-    Args:
-        client: of the tracking store.
-        runs: say which experiments, and which metric is the primary one of each.
-        artifacts: the folder for the files of runs; None where the store has its own place for them.
+    `artifacts` is the folder for the files of runs. None if the store has its own.
 
     Raises:
-        TrackingError: one was deleted.
+        TrackingError: An experiment was deleted.
     """
     primary = {name: run.primary for run in runs for name in _experiments_of(run)}
     return {name: _opened(client, name, primary[name], artifacts) for name in primary}
@@ -122,15 +113,7 @@ _UNKNOWN = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # the second 
 
 
 def logged_model_id(client: MlflowClient, text: str) -> str:
-    """The id of a logged model.
-
-    Args:
-        client: of the tracking store.
-        text: `m-…`, or `models:/m-…`, `models:/name/3`, `models:/name@alias`.
-
-    Raises:
-        TrackingError: there is no such model.
-    """
+    """Return the id of a logged model by `m-…` or `models:/…`. Raise TrackingError if there is none."""
     from mlflow.exceptions import MlflowException
 
     try:
@@ -164,13 +147,7 @@ _BATCH_BYTES = 900_000
 
 @dataclass(frozen=True)
 class Delivered:
-    """Where an evaluation is found in MLflow.
-
-    Attributes:
-        experiment_id: the experiment that holds the evaluation's own run.
-        run_id: that run.
-        runs: the models' runs, by (dataset, model), and those of replicates, by (dataset, model, replicate).
-    """
+    """Experiment and run of the evaluation, and the runs of models and replicates by task."""
 
     experiment_id: str
     run_id: str
@@ -178,14 +155,10 @@ class Delivered:
 
 
 def send_runs(store: TrackingStore, runs: Sequence[Run]) -> Delivered:
-    """Log the runs of an evaluation to a store, each once.
-
-    Args:
-        store: An open store.
-        runs: Runs of the models, and last the run of the evaluation.
+    """Log the runs of an evaluation to an open store, each once.
 
     Raises:
-        TrackingError: The store cannot be reached or refuses something, and holds a part of the runs or none.
+        TrackingError: The store cannot be reached or refuses something. Some runs may be logged.
     """
     plain = [{**asdict(run), "artifacts": run.artifacts and str(run.artifacts.absolute())} for run in runs]
     answer = store.ask("deliver", runs=plain)
@@ -194,17 +167,16 @@ def send_runs(store: TrackingStore, runs: Sequence[Run]) -> Delivered:
 
 
 def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: Path) -> Delivered:
-    """Have MLflow hold an evaluation's runs, each once.
+    """Log the runs of an evaluation, each once.
 
     Args:
-        client: of the tracking store.
-        runs: the models' runs, and last the evaluation's own.
-        uri: the tracking store; only its public part may be logged.
-        artifacts: the folder for the files of runs where the store is a database; a server has its own place.
+        client: Client of the tracking store.
+        runs: Runs of the models, and last the evaluation's own.
+        uri: Tracking store. Only its public part is logged.
+        artifacts: Folder for the files of runs if the store is a database.
 
     Raises:
-        TrackingError: MLflow holds an experiment that was deleted.
-        Exception: whatever MLflow raises; it then holds a part of the runs, or none.
+        Exception: Any error of MLflow. Some runs may be logged.
     """
     public = [_public(run, uri) for run in runs]
     is_server = uri.startswith(SERVERS)
@@ -217,8 +189,6 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
 
 
 class _Sender:
-    """Sends the runs of one evaluation."""
-
     def __init__(self, client: MlflowClient, experiments: Mapping[str, str], *, n_threads: int) -> None:
         self._client = client
         self._experiments = experiments
@@ -226,7 +196,6 @@ class _Sender:
         self._ended: dict[str, FoundRun] = {}
 
     def send(self, runs: Sequence[Run]) -> Delivered:
-        """Have each run once, whole and ended."""
         ids = self.create(runs)
         histories = [run.history for run in runs if run.history is not None]
         log_histories(self._client, histories, self._experiments, each=self._each)
@@ -239,10 +208,9 @@ class _Sender:
         )
 
     def create(self, runs: Sequence[Run]) -> dict[Task, str]:
-        """The id of every run; those that are not there are created.
+        """Return the id of every run. Create missing ones.
 
-        Another delivery of the evaluation may create them at the same time. So they are looked for again afterwards,
-        while they are still empty: of two deliveries one at least sees the runs of both.
+        If another delivery creates them at the same time, at least one of both sees all runs afterwards.
         """
         evaluation_id = runs[-1].tags[EVALUATION]
         found = self._found(evaluation_id)
@@ -254,7 +222,7 @@ class _Sender:
         return {run.task: self._one(found[run.task]) for run in runs}
 
     def fill(self, runs: Sequence[Run], ids: Mapping[Task, str]) -> None:
-        """Log what belongs to the runs that have not ended, and end them; the evaluation's own run comes last."""
+        """Fill and end the runs that have not ended. The evaluation's own run comes last."""
         waiting = [run for run in runs if ids[run.task] not in self._ended]
         self._link([run for run in runs if ids[run.task] in self._ended], ids)
         models = self._models({run.logged_model for run in waiting if run.logged_model})
@@ -277,7 +245,6 @@ class _Sender:
                     self._client.set_tag(found.info.run_id, key, value)
 
     def _models(self, wanted: Iterable[str]) -> dict[str | None, tuple[str | None, dict[str, str]]]:
-        """By what the config says of a model, its id; where MLflow has none, the tag that says so."""
         found: dict[str | None, tuple[str | None, dict[str, str]]] = {}
         for text in wanted:
             try:
@@ -287,17 +254,13 @@ class _Sender:
         return found
 
     def sweep(self, runs: Sequence[Run], ids: Mapping[Task, str]) -> None:
-        """Mark the runs that came up meanwhile: a server may be late with a request that was given up.
-
-        One of a lesser id is another delivery's, which takes ours for the ghost.
-        """
+        """Mark runs that appeared meanwhile, because a server may be late with a request that was given up."""
         for task, found in self._found(runs[-1].tags[EVALUATION], "attributes.status = 'RUNNING'").items():
             if any(str(run.info.run_id) < ids[task] for run in found):
                 raise ConflictError(ids[task])
             delete_ghosts(self._client, [run for run in found if run.info.run_id != ids[task]], ids[task])
 
     def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:
-        """The runs of the evaluation that are there, by dataset and model; deleted ones, too, but no marked ghosts."""
         wanted = f"tags.`{EVALUATION}` = '{evaluation_id}'" + (f" AND {further}" if further else "")
         found: dict[Task, list[FoundRun]] = {}
         for run in find_runs(self._client, [*self._experiments.values()], wanted, deleted=True):
@@ -305,7 +268,6 @@ class _Sender:
         return found
 
     def _one(self, found: Iterable[FoundRun]) -> str:
-        """Which of several runs of one dataset and model counts: that of the least id, whoever looks."""
         first, *others = sorted(found, key=lambda run: str(run.info.run_id))
         run_id = str(first.info.run_id)
         delete_ghosts(self._client, others, run_id)
@@ -334,7 +296,7 @@ class _Sender:
         self._client.log_inputs(run_id, [_dataset_input(found) for found in run.inputs], models)
 
     def _each(self, step: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """The step for every run or history, a few at a time; none begins once one has failed."""
+        """Run the step for every run or history, a few at a time. None begins once one has failed."""
         pool = ThreadPoolExecutor(self._n_threads)
         try:
             return list(pool.map(step, items))
@@ -351,7 +313,6 @@ def _public(run: Run, uri: str) -> Run:
 
 
 def _has_ended(run: FoundRun) -> bool:
-    """Whether nothing is left to do: it was ended, or somebody deleted it."""
     return run.info.lifecycle_stage == "deleted" or run.info.status not in ("RUNNING", "SCHEDULED")
 
 
@@ -363,7 +324,7 @@ def _task_of(tags: Mapping[str, str]) -> Task:
 
 
 def _parent(run: Run, ids: Mapping[Task, str]) -> dict[str, str]:
-    """The tag by which MLflow shows the run of a replicate below its model's; none for other runs."""
+    """Return the tag by which MLflow shows a replicate's run below its model's. Empty for other runs."""
     return {_PARENT: ids[run.task[:2]]} if run.task is not None and len(run.task) > 2 else {}
 
 
@@ -377,7 +338,7 @@ def _dataset_input(found: RunInput) -> DatasetInput:
 
 
 def _batches(run: Run, model_id: str | None) -> Iterator[dict[str, list[Any]]]:
-    """Tags, params and metrics in as few requests as MLflow allows: it limits their numbers and a request's bytes."""
+    """Split tags, params and metrics into few requests within MLflow's limits on numbers and bytes."""
     from mlflow.entities import Param, RunTag
 
     tags = {key: value for key, value in run.tags.items() if key not in _IDENTITY}
@@ -398,7 +359,6 @@ def _batches(run: Run, model_id: str | None) -> Iterator[dict[str, list[Any]]]:
 
 
 def _metrics(run: Run, model_id: str | None) -> Iterator[Any]:
-    """The figures; those of a model that MLflow knows are its own, too, and on which dataset."""
     from mlflow.entities import Metric
 
     of_model: dict[str, str] = {}

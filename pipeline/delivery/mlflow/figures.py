@@ -1,9 +1,7 @@
-"""The metrics of runs: which figures of a record MLflow gets, and under which names.
+"""Metrics of runs: the figures of a record that MLflow gets, and their names.
 
-Conventions: a figure that is not finite is never logged, for one NaN breaks the page of a run; `.n_undefined` says that
-it is undefined. A run has so many metrics at most. Beyond, they are taken in the order of `_Order`, what belongs
-together wholly or not at all, and within one order as the config lists its suites and measures. Of each suite one
-measure is primary: the one that leads on the dataset, or the first of a suite without it.
+Figures that are not finite are never logged, because one NaN breaks the page of a run. If a run has too many metrics,
+`_Order` decides which are logged.
 """
 
 from __future__ import annotations
@@ -27,15 +25,7 @@ Line = TypeVar("Line", Estimate, Comparison, ChangeSince)
 
 
 def by_name(kind: str, items: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
-    """The values by the names that MLflow allows.
-
-    Args:
-        kind: what they are, for the message.
-        items: (name, what has it, value).
-
-    Raises:
-        TrackingError: names coincide or are too long; of a record whose config was not checked for it.
-    """
+    """Return the values by the names that MLflow allows. Raise TrackingError if names coincide or are too long."""
     listed = list(items)
     for problem in clashes((name, owner) for name, owner, _ in listed):
         raise TrackingError(f"{kind}: {problem}")
@@ -43,37 +33,37 @@ def by_name(kind: str, items: Iterable[tuple[str, str, Value]]) -> dict[str, Val
 
 
 class _Order(IntEnum):
-    """What is logged first where not all can be."""
+    """Order in which metrics are kept if a run cannot have all."""
 
     PRIMARY = 0
-    """The primary measures, with all that is said of them."""
+    """Primary measures with all their figures."""
 
     WORST_SLICE = 1
     """Their worst slices."""
 
     CHANGE = 2
-    """How figures changed since the previous and since the accepted evaluation."""
+    """Changes since the previous and since the accepted evaluation."""
 
     UNDEFINED = 3
-    """How many queries are undefined, by measures where there are any."""
+    """Numbers of undefined queries, if there are any."""
 
     EXTRA = 4
     """External metrics."""
 
     ESTIMATE = 5
-    """The figures of the other measures."""
+    """Figures of the other measures."""
 
     PRIMARY_DIFFERENCE = 6
-    """How the primary measures differ from other models."""
+    """Differences of the primary measures to other models."""
 
     INTERVAL = 7
-    """The intervals of the other measures."""
+    """Intervals of the other measures."""
 
     DIFFERENCE = 8
-    """How these differ from other models."""
+    """Differences of the other measures to other models."""
 
     DETAIL = 9
-    """Their standard errors, bounds over ties, and that no query is undefined."""
+    """Standard errors, bounds over ties, and numbers of undefined queries that are 0."""
 
 
 _FIELDS = {
@@ -86,12 +76,7 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Logged:
-    """What a run says of figures.
-
-    Attributes:
-        metrics: finite figures by name.
-        tags: which slices are the worst, and how many metrics were left out.
-    """
+    """Finite metrics of a run by name, and its tags on the worst slices and omitted metrics."""
 
     metrics: Mapping[str, float]
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -99,7 +84,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class _MetricGroup:
-    """Metrics that are logged all or not at all: (name, what has it, figure)."""
+    """Metrics (name, owner, figure) that are logged all or not at all."""
 
     order: _Order
     metrics: tuple[tuple[str, str, float], ...]
@@ -109,13 +94,6 @@ class MetricSelection:
     """The figures of a record, by dataset and model."""
 
     def __init__(self, record: Evaluation, template: str, limit: int) -> None:
-        """Index a record.
-
-        Args:
-            record: what was evaluated.
-            template: that of metric names, with `{measure}` and, if wanted, `{suite}`.
-            limit: metrics of a run, at most.
-        """
         manifest = record.manifest
         self._limit = limit
         self._manifest = manifest
@@ -129,7 +107,7 @@ class MetricSelection:
         self._changes = _by_task(record.changes)
 
     def of_model(self, task: tuple[str, str]) -> Logged:
-        """What the run of a model on a dataset says: every suite's figures, differences, and its own numbers."""
+        """Return the figures, differences and external metrics of a model on a dataset."""
         dataset, model = task
         parts: list[_MetricGroup] = []
         tags: dict[str, str] = {}
@@ -147,7 +125,6 @@ class MetricSelection:
         return self._logged([*parts, *self._external_metrics(model)], tags)
 
     def of_replicate(self, dataset: str, model: str, replicate: str) -> Logged:
-        """What the run of a replicate says: every suite's figures."""
         primary = _primary(self._manifest, dataset)
         parts = []
         for suite, measure in _measures_of(self._manifest, dataset):
@@ -157,11 +134,7 @@ class MetricSelection:
         return self._logged(parts, {})
 
     def of_evaluation(self) -> Logged:
-        """What the evaluation's own run says: how its models did, so that its nights can be seen side by side.
-
-        In a section of each model it is the figure by the measure that leads on every dataset; and where figures are
-        pooled, those over all datasets together.
-        """
+        """Return the figures of all models by each dataset's primary measure, and pooled ones."""
         primary = {measure for dataset in self._manifest.datasets for measure in _primary(self._manifest, dataset)}
         parts: list[_MetricGroup] = []
         for (dataset, model), measures in self._lines.items():
@@ -180,11 +153,7 @@ class MetricSelection:
         return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
 
     def primary(self, dataset: str) -> tuple[str, bool] | None:
-        """The metric that a dataset's models are distinguished by, and whether more of it is better.
-
-        It is the one that leads, or else the first measure, in the order of the suites, of which more or less is
-        better; None if there is none.
-        """
+        """Return the metric that orders a dataset's models, and whether higher is better. None if there is none."""
         lead = self._manifest.lead.get(dataset)
         for suite, measure in sorted(_measures_of(self._manifest, dataset), key=lambda found: found[1] != lead):
             if self._direction(measure) != "neither":
@@ -192,7 +161,7 @@ class MetricSelection:
         return None
 
     def _worst_slice(self, task: tuple[str, str], measure: str) -> tuple[str, float | None] | None:
-        """The slice that lost most against the rest, where slices were searched; else the one with the worst figure."""
+        """Return the slice that lost most against the rest if slices were searched, else the worst slice."""
         for change in self._slice_changes:
             if (change.dataset, change.model, change.measure) == (*task, measure) and change.statistic < 0:
                 return change.slice, change.after
@@ -222,7 +191,6 @@ class MetricSelection:
             yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
 
     def _logged(self, parts: Sequence[_MetricGroup], tags: Mapping[str, str]) -> Logged:
-        """As many of the parts as a run takes, in the order of importance, under names that MLflow allows."""
         every = by_name("measures", (metric for part in parts for metric in part.metrics))
         chosen: dict[str, float] = {}
         for part in sorted(parts, key=lambda part: part.order):
@@ -242,7 +210,6 @@ def _by_task(lines: Iterable[Line]) -> dict[tuple[str, str], dict[str, list[Line
 
 
 def _measures_of(manifest: Manifest, dataset: str) -> list[tuple[str, str]]:
-    """(suite, measure) of everything that is measured on the dataset."""
     suites = manifest.datasets[dataset].suites
     return [(suite, measure) for suite, measures in suites.items() for measure in measures]
 
@@ -253,7 +220,6 @@ def _primary(manifest: Manifest, dataset: str) -> set[str]:
 
 
 def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_MetricGroup]:
-    """A figure and all that is said of it; the orders that are named come first instead."""
     for order, keys in _FIELDS.items():
         at = order
         if order is _Order.UNDEFINED and line.n_undefined == 0 and _finite(line.estimate):
@@ -275,9 +241,9 @@ def _finite(figure: float | None) -> TypeGuard[float]:
 
 
 def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
-    """The slice with the worst figure, of those that are not too small to tell; the first of equals.
+    """Return the slice with the worst figure among those that are large enough to judge.
 
-    None where each of them is better than all queries are: then what is worse is too small to tell.
+    None if each of them is better than all queries are, because the worse ones are then too small to judge.
     """
     large = [
         line for line in lines if line.slice != ALL and line.mark != "sparse" and line.n_clusters >= LEAST_CLUSTERS

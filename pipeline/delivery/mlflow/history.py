@@ -1,16 +1,8 @@
-"""The histories in MLflow: one long-lived run per model and dataset, which has every record's figures as points.
+"""Histories in MLflow: one long-lived run per model and dataset, with every record's figures as points.
 
-A point has a run, a metric, a step, a timestamp and a value, and these are its key in MLflow's databases: the same
-point sent again is no second one, and none can be deleted. So step and timestamp are the record's, and whoever does not
-know whether a point was logged logs it again.
-
-Two deliveries may create the run of a model at the same moment, each with another night. The run of the least id counts
-(`conflicts`). Whoever sees several copies the points of the others to it, looks again whether it still counts, and
-deletes the others then. Whoever has logged points looks again, too: if their run does not count any more, they are
-logged to the one that does. A run was there for all to see before it was preferred, so what is written to another one
-is either copied or logged again by who wrote it.
-
-A run that a user deleted is none: the next night begins another. If it is restored, both become one.
+A point's run, metric, step, timestamp and value are its key in MLflow, so that a point can be sent again. If two
+deliveries create a run, the run with the least id counts. Each delivery copies the points of the other runs to it,
+checks again that it still counts, and then deletes the others. A run that a user deleted is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -44,24 +36,18 @@ _Found: TypeAlias = Mapping[tuple[str, str], Sequence["FoundRun"]]
 def log_histories(
     client: MlflowClient, histories: Sequence[History], experiments: Mapping[str, str], *, each: _Each
 ) -> None:
-    """Have the histories of models hold the figures of an evaluation, each once.
+    """Log the figures of an evaluation to the histories of its models, each once.
 
-    Args:
-        client: of the tracking store.
-        histories: those of one evaluation.
-        experiments: the ids of the experiments, by name.
-        each: does a step for every history, possibly several at a time.
+    `each` runs a step for every history, possibly several at a time.
 
     Raises:
-        ConflictError: meanwhile another delivery made another run count: all is to be done again.
+        ConflictError: Another delivery made another run count. Repeat all steps.
     """
     if histories:
         _Sender(client, histories, experiments, each).send()
 
 
 class _Sender:
-    """Logs the points of one evaluation."""
-
     def __init__(
         self, client: MlflowClient, histories: Sequence[History], experiments: Mapping[str, str], each: _Each
     ) -> None:
@@ -71,13 +57,11 @@ class _Sender:
         self._each = each
 
     def send(self) -> None:
-        """Have every point once, in the run that counts."""
         found = self._join(self._open())
         self._each(lambda history: self._log(history, found[history.task][0]), [*self._histories.values()])
         self._check(found)
 
     def _open(self) -> _Found:
-        """The runs of each history; where there is none, one is created."""
         found = self._found()
         missing = [history for task, history in self._histories.items() if task not in found]
         if not missing:
@@ -87,7 +71,6 @@ class _Sender:
         return self._found()
 
     def _join(self, found: _Found) -> _Found:
-        """Copy the points of all but the first run of each history, and delete these if the first still counts."""
         several = {task: runs for task, runs in found.items() if len(runs) > 1}
         if several:
             for kept, *others in several.values():
@@ -99,14 +82,12 @@ class _Sender:
         return found
 
     def _check(self, expected: _Found) -> None:
-        """Look whether the first run of each history still counts."""
         found = self._found()
         for task, (run, *_) in expected.items():
             if task not in found or _id_of(found[task][0]) != _id_of(run):
                 raise ConflictError(_id_of(run))
 
     def _found(self) -> _Found:
-        """The runs of each history that are there, that of the least id first; no deleted ones, and no ghosts."""
         ids = list({self._experiments[history.experiment]: None for history in self._histories.values()})
         name = next(iter(self._histories.values())).tags[HISTORY]
         found: dict[tuple[str, str], list[FoundRun]] = defaultdict(list)

@@ -1,6 +1,6 @@
-"""A record as MLflow runs: names, metrics and tags to log, worked out from the record alone.
+"""A record as MLflow runs: names, metrics and tags to log, computed from the record alone.
 
-Names are those of `types.mlflow_names`. A value that is too long ends in `…`; the record has the whole.
+A value that is too long ends in `…`.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from rankledger.pipeline.record.manifest_parts import Dataset
 from rankledger.pipeline.support.errors import TrackingError, shorten
 
 EVALUATION = "rankledger.evaluation"
-"""The tag by which every run of an evaluation is found again."""
+"""Tag by which every run of an evaluation is found."""
 
 DATASET = "rankledger.dataset"
 MODEL = "rankledger.model"
-"""The tags that say of what a model's run or history is."""
+"""Tags for the model and the dataset of a run or history."""
 
 FAILED = "rankledger.failed"
-"""The tag of a FAILED run that says what failed: `gates` of the evaluation, or the `output` of a model."""
+"""Tag of a FAILED run: `gates` of the evaluation, or the `output` of a model."""
 
 MANIFEST = "rankledger.manifest_sha256"
-"""The tag that the evaluation's own run alone has: the hash of its record's manifest."""
+"""Tag of the evaluation's own run: the hash of its record's manifest."""
 
 REPLICATE = "rankledger.replicate"
-"""The tag that the run of a replicate alone has: the replicate's name."""
+"""Tag of a replicate's run: the replicate's name."""
 
 HISTORY = "rankledger.history"
-"""The tag that the histories of models have: the name of the evaluation."""
+"""Tag of histories: the name of the evaluation."""
 
 Task: TypeAlias = tuple[str, ...] | None
-"""What a run is of: a dataset and a model, a replicate after them, or the whole evaluation."""
+"""Subject of a run: a dataset and a model, with a replicate if any, or None for the whole evaluation."""
 
 
 def _storable(text: str) -> str:
-    """The text with `?` or `�` for what databases refuse: halves of surrogate pairs, of no UTF-8 file name, and NUL."""
+    """Replace what databases reject: NUL, and halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -66,77 +66,38 @@ _DAY_LIMIT = 40  # letters of a `--date` that is none
 
 @dataclass(frozen=True)
 class RunInput:
-    """A dataset as the input of a run.
-
-    Attributes:
-        name: the dataset's name.
-        sha256: hex digest of the hex digests of its judgments' or ratings' files, one to a line; of its queries' or
-            its scores' where scores are given.
-        source_type: `local`, or the scheme of a URL.
-        source: JSON: the first file, and how many there are.
-    """
+    """A dataset as the input of a run."""
 
     name: str
-    sha256: str
-    source_type: str
-    source: str
+    sha256: str  # hex digest of the digests of its judgments, queries or scores, one to a line
+    source_type: str  # `local`, or the scheme of a URL
+    source: str  # JSON: the first file, and the number of files
 
     @property
     def digest(self) -> str:
-        """As much of the hash as MLflow has room for."""
         return self.sha256[:32]
 
 
 @dataclass(frozen=True)
 class History:
-    """The long-lived run of a model on a dataset, and the points that an evaluation adds to it.
-
-    Attributes:
-        experiment: the experiment's name.
-        name: what tables and charts call it.
-        tags: those that it has from its beginning: whose it is, and what its points are.
-        start: milliseconds since 1970, UTC, at which it began if this is its first evaluation.
-        step: days from 1970-01-01 to the night's date.
-        time: milliseconds since 1970, UTC, at which the evaluation ended.
-        metrics: the figures, one point each.
-    """
+    """The long-lived run of a model on a dataset, and the points that an evaluation adds to it."""
 
     experiment: str
     name: str
     tags: Mapping[str, str]
-    start: int
-    step: int
-    time: int
+    start: int  # milliseconds since 1970, UTC
+    step: int  # days from 1970-01-01 to the night's date
+    time: int  # end of the evaluation in milliseconds since 1970, UTC
     metrics: Mapping[str, float]
 
     @property
     def task(self) -> tuple[str, str]:
-        """The dataset and the model."""
         return self.tags[DATASET], self.tags[MODEL]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run as it is to be logged.
-
-    Attributes:
-        experiment: the experiment's name.
-        name: what tables and charts call it.
-        start: milliseconds since 1970, UTC.
-        end: the same.
-        tags: by key.
-        params: by key.
-        metrics: finite figures by key.
-        inputs: the datasets.
-        artifacts: a folder whose files are kept with it.
-        task: the dataset and the model, and the replicate for the run of one, whose parent is the model's run; None for
-            the evaluation's own run.
-        failed: whether the model's output was missing or refused, or a gate failed, of the evaluation's own run.
-        primary: the metric that the experiment's runs are distinguished by, and whether more of it is better; the tags
-            `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None if there is none.
-        logged_model: `models:/…`, the logged or registered model that the metrics are of, too; None where none is.
-        history: the long-lived run of the same model that gets the metrics as points; None where none does.
-    """
+    """Data of one MLflow run."""
 
     experiment: str
     name: str
@@ -155,21 +116,12 @@ class Run:
 
 
 def runs_of(record: Evaluation, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
-    """The runs of an evaluation: one per dataset and model in the config's order, and last the evaluation's own.
+    """Return one run per dataset and model in the config's order, each followed by its replicates' runs.
 
-    A model with replicates has a run for each of them after its own.
-
-    MLflow lists the most recent start first. They start a millisecond apart, so that the evaluation's own run stands on
-    top and the models stand below in the config's order.
-
-    Args:
-        record: what was evaluated.
-        metric_name: the template of metric names, with `{measure}` and, if wanted, `{suite}`.
-        max_metrics: metrics of a run, at most.
-        note: Markdown that describes the evaluation; none where empty.
+    The evaluation's own run is last. Runs start a millisecond apart, because MLflow lists the most recent start first.
 
     Raises:
-        TrackingError: a name is too long for MLflow, or two names are one to it.
+        TrackingError: A name is too long for MLflow, or two names coincide there.
     """
     manifest = record.manifest
     failures, replicates = manifest.not_evaluated, _replicates_of(manifest)
@@ -202,7 +154,6 @@ def _replicates_of(manifest: Manifest) -> dict[tuple[str, str], list[tuple[str]]
 
 
 def _replicate_run(record: Evaluation, task: tuple[str, ...], start: int, figures: MetricSelection) -> Run:
-    """The run of one replicate: its figures over all queries, without intervals, or why it was not evaluated."""
     dataset, model, replicate = task
     reasons = {(each.dataset, each.model, each.replicate): each.reason for each in record.manifest.failures}
     if task in reasons:
@@ -308,22 +259,17 @@ def _task_run(
 
 
 def _name(manifest: Manifest, what: str) -> str:
-    """What it is of, the month and the day that were evaluated, and the end of the evaluation's id.
-
-    Tables have room for some twenty letters; MLflow itself shows the year.
-    """
+    """Return a name of some twenty letters: the subject, month and day, and the end of the evaluation's id."""
     day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.date or manifest.created[:10])
     when = f" {shorten(day, _DAY_LIMIT)} {manifest.evaluation_id.rpartition('-')[2]}"
     return _storable(shorten(what, NAME_LIMIT - len(when)) + when)
 
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
-    """The tag that says what the gates came to; none if there are none."""
     return {"rankledger.gates": overall_effect(verdicts)} if verdicts else {}
 
 
 def _tags(manifest: Manifest, ours: Mapping[str, str], given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Who and what made the run, under the keys that MLflow's pages look for; what is ours; and the user's own."""
     git = manifest.environment.git
     fixed = {
         EVALUATION: manifest.evaluation_id,
@@ -350,12 +296,12 @@ def _params(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:
-    """The datasets as inputs of a run; one of given scores that nothing could be read of is none."""
+    """Return the datasets as inputs of a run, without score datasets of which nothing could be read."""
     return tuple(_input(name, dataset) for name, dataset in datasets.items() if dataset.inputs)
 
 
 def _input(name: str, dataset: Dataset) -> RunInput:
-    """The dataset by its judgments or ratings, and what is excluded; of scores by its queries table or the scores."""
+    """Return a dataset by its judgments or ratings and exclusions, or by its queries table or scores."""
     roles = ("queries", "scores") if dataset.kind == "scores" else ("judgments", "ratings")
     files = dataset.files(*roles)
     excluded = dataset.digests.get("excluded documents")

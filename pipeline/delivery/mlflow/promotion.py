@@ -1,10 +1,8 @@
 """Promotion of a passing model: its alias in MLflow's registry moves forward only, and once.
 
-The tag `rankledger.promoted_by.ALIAS` of a version names the night that promoted the version. The tag is written before
-the alias, so that every alias that moved has one, and the next attempt continues a promotion that was interrupted.
-MLflow has no compare-and-set for aliases, and its server calls webhooks for every request that sets one. So the alias
-is read first, under a claim, and no request that sets the alias is sent twice. A receipt in the record holds what is
-settled. `sync` retries the rest.
+The tag `rankledger.promoted_by.ALIAS` of a version is written before the alias, so that an interrupted promotion can be
+continued. MLflow has no compare-and-set for aliases, and its server calls webhooks for each request that sets one. So
+the alias is read first, under a claim, and no such request is sent twice.
 """
 
 from __future__ import annotations
@@ -52,32 +50,21 @@ _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # codes for an
 
 @dataclass(frozen=True)
 class AliasTarget:
-    """A version that passed, and the alias that it must get.
-
-    Attributes:
-        registered: Name of the registered model.
-        version: Version that made the outputs.
-        alias: Alias.
-        outputs_sha256: Digest of the outputs that were evaluated.
-        by: Night and evaluation, `2026-11-20 20261120T020000Z-nightly-1f0c9a2b`. The later of two is the greater text.
-    """
+    """A version that passed, and the alias that it must get."""
 
     registered: str
     version: int
     alias: str
-    outputs_sha256: str
+    outputs_sha256: str  # digest of the evaluated outputs
     by: str
 
     @property
     def uri(self) -> str:
-        """The version as configs name it."""
         return f"models:/{self.registered}/{self.version}"
 
 
 def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
     """Return the models that an evaluation must promote and that are not settled.
-
-    A record that someone else made, or that repeats another one, promotes nothing.
 
     Raises:
         InputError: The receipt or the verdicts are corrupt.
@@ -109,7 +96,7 @@ def promote(record: Evaluation, records: Records, store: TrackingStore) -> Itera
 
 
 def digest_outputs(outputs: Mapping[str, Sequence[InputFile]]) -> str:
-    """Return the digest of a model's outputs, by dataset. It depends on the contents of the files alone."""
+    """Return the digest of a model's outputs by dataset. It depends on file contents alone."""
     digests = [[dataset, [file.digest for file in files]] for dataset, files in sorted(outputs.items())]
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
 
@@ -151,8 +138,6 @@ def _target_of(record: Evaluation, model: str) -> AliasTarget:
 
 
 def _ask_store(target: AliasTarget, store: TrackingStore, records: Records, *, superseded: bool) -> dict[str, Any]:
-    """Return `outcome`, `at` and `by` of a settled promotion."""
-
     def ask(**options: Any) -> dict[str, Any]:
         return dict(store.ask("move_alias", target=asdict(target), **options))
 
@@ -170,7 +155,6 @@ def _ask_store(target: AliasTarget, store: TrackingStore, records: Records, *, s
 
 
 def _was_completed(by: str, target: AliasTarget, records: Records) -> bool:
-    """Return whether the version had the alias by that night, also if nothing is known of the night any more."""
     evaluation_id = by.partition(" ")[2]
     receipt = read_promotions(records, evaluation_id)
     if receipt is None:
@@ -207,20 +191,19 @@ def _describe(settled: SettledPromotion) -> str:
 def move_alias(
     client: MlflowClient, target: AliasTarget, *, interrupted: Collection[str] = (), superseded: bool = False
 ) -> dict[str, Any]:
-    """Move an alias to a version, unless the version, a newer one, or the version of a later night has the alias.
+    """Move an alias to a version, unless the version, a newer one, or one of a later night has the alias.
 
     Args:
         client: Client of the tracking store.
         target: Version that passed.
-        interrupted: Promotions of this version, by their `by`, that did not reach their end.
-        superseded: True if a later night exists. Then nothing moves, and an earlier move is only recognized.
+        interrupted: `by` of unfinished promotions of this version.
+        superseded: True if a later night exists. Then only an earlier move is recognized.
 
     Returns:
         `outcome`, `at` and `by` of `SettledPromotion`.
 
     Raises:
-        TrackingError: The store has no registry, the version does not exist or made other outputs, or another process
-            set the alias at the same time.
+        TrackingError: The version cannot have the alias, or another process set the alias at the same time.
         Exception: Any error of MLflow. The version then has the tag, the alias, both or none.
     """
     key = f"{PROMOTED_BY}.{target.alias}"
@@ -266,10 +249,7 @@ def _set_alias(client: MlflowClient, target: AliasTarget) -> None:
 
 
 def tag_outputs(client: MlflowClient, registered: str, version: int, outputs_sha256: str) -> str | None:
-    """Tag a version with the digest of the outputs that it made, unless it has that tag.
-
-    Returns:
-        The digest in the tag before. None if there was no tag.
+    """Tag a version with the digest of its outputs. Return the previous digest, or None.
 
     Raises:
         TrackingError: The store has no registry, or the version does not exist.
@@ -304,7 +284,6 @@ def _get_version(client: MlflowClient, registered: str, version: int) -> ModelVe
 
 
 def _get_holder(client: MlflowClient, target: AliasTarget) -> ModelVersion | None:
-    """Return the version that has the alias."""
     from mlflow.exceptions import MlflowException
 
     try:

@@ -1,12 +1,7 @@
-"""The process that talks to MLflow: `python -m rankledger.pipeline.delivery.mlflow.worker`, started by `TrackingStore`.
+"""The process that talks to MLflow: `python -m rankledger.pipeline.delivery.mlflow.worker`.
 
-MLflow makes a store by some fifty changes of its tables, which SQLite cannot take back together. One that is broken off
-among them, by a kill or a full disk, is never opened again ("table … already exists"), and several that make one at the
-same time corrupt it.
-
-MLflow is imported here and nowhere else, so that its settings, its loggers and what it prints are nobody else's, and a
-server that is silent can be given up by ending a process. The first line of stdin says which store; each further line
-asks for one thing; a line on stdout answers. The process ends with its stdin, and so with whoever started it.
+Only this process imports MLflow, so that a silent server can be given up by ending it. The first line of stdin names
+the store, each further line asks for one thing, and a line on stdout answers. The process ends with its stdin.
 """
 
 from __future__ import annotations
@@ -48,14 +43,7 @@ _ARTIFACTS = "mlruns"  # of the experiment `Default`, which is nobody's; MLflow'
 
 @contextmanager
 def _one_writer(uri: str) -> Iterator[None]:
-    """While this process may write to a store, which it waits for; a store that is no file needs no waiting.
-
-    Args:
-        uri: the store.
-
-    Raises:
-        OSError: the file cannot be locked or made.
-    """
+    """Hold the write lock of a SQLite store, because migrations that meet or break off corrupt it."""
     if not uri.startswith(_DATABASE):
         yield
         return
@@ -82,13 +70,7 @@ _GONE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "INVALID_STATE") 
 
 
 def logged_digests(client: MlflowClient, evaluation_id: str, name: str) -> dict[str, str]:
-    """The hashes that MLflow has of a record's manifest, by the evaluation's own runs; none where it has no such run.
-
-    Args:
-        client: of the tracking store.
-        evaluation_id: the record's.
-        name: the name of the evaluation, which is that of its experiment.
-    """
+    """Return the manifest hashes of an evaluation's own runs. Empty if it has no run."""
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         return {}
@@ -97,10 +79,7 @@ def logged_digests(client: MlflowClient, evaluation_id: str, name: str) -> dict[
 
 
 def delete_runs(client: MlflowClient, evaluation_id: str, run_ids: Iterable[str]) -> None:
-    """Delete runs of an evaluation, which can be restored until `mlflow gc` frees them.
-
-    Runs that are not there are skipped, and so are runs of something else, which a copied receipt may name.
-    """
+    """Delete those runs of an evaluation that exist. They can be restored until `mlflow gc`."""
     from mlflow.exceptions import MlflowException
 
     for run_id in run_ids:
@@ -113,18 +92,13 @@ def delete_runs(client: MlflowClient, evaluation_id: str, run_ids: Iterable[str]
 
 
 def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, str | None]:
-    """The evaluation that a run is of, be it the evaluation's own run or that of one of its models.
-
-    Args:
-        client: of the tracking store.
-        run_id: the run.
-        uri: the tracking store, for the message.
+    """Return the evaluation that a run belongs to.
 
     Returns:
-        `evaluation_id`; and `run_id` and `manifest_sha256` of the evaluation's own run, None if there is none.
+        `evaluation_id`. `run_id` and `manifest_sha256` are of the evaluation's own run, None if there is none.
 
     Raises:
-        TrackingError: the run is none of an evaluation.
+        TrackingError: The run belongs to no evaluation.
     """
     run = client.get_run(run_id)
     evaluation_id = run.data.tags.get(EVALUATION)
@@ -139,15 +113,10 @@ def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, 
 
 
 def copy_record(client: MlflowClient, run_id: str, folder: Path) -> Path:
-    """The record that an evaluation's own run holds, copied under a temporary name and renamed once it is whole.
-
-    Args:
-        client: of the tracking store.
-        run_id: the evaluation's own run.
-        folder: what it is to be.
+    """Copy the record of an evaluation's own run under a temporary name, then rename it.
 
     Raises:
-        TrackingError: the manifest is not the one that was logged.
+        TrackingError: The manifest is not the one that was logged.
     """
     run = client.get_run(run_id)
     with partial_beside(folder) as partial:
@@ -161,7 +130,6 @@ def copy_record(client: MlflowClient, run_id: str, folder: Path) -> Path:
 
 
 def _own_run(client: MlflowClient, run: MLflowRun, evaluation_id: str) -> MLflowRun | None:
-    """The evaluation's own run, which alone has the record: in the experiment before the slash."""
     if MANIFEST in run.data.tags:
         return run
     name = client.get_experiment(run.info.experiment_id).name
@@ -200,8 +168,6 @@ def main() -> None:
 
 
 class _Client:
-    """MLflow's client: imported when this is made, before anything is asked, and connected at first use."""
-
     def __init__(self, uri: str) -> None:
         gc.set_threshold(100_000)  # or a fifth of the time goes into looking for garbage among what is imported
         self._uri = uri
@@ -251,7 +217,6 @@ def _answer(call: Callable[..., Any], arguments: Mapping[str, Any], uri: str) ->
 
 
 def _failure(error: Exception, uri: str) -> dict[str, Any]:
-    """What went wrong, in a line; and whether the store cannot be reached, so that nothing else can be asked of it."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -268,7 +233,7 @@ def _failure(error: Exception, uri: str) -> dict[str, Any]:
 
 
 def _silence() -> None:
-    """Keep what MLflow and its libraries log to themselves; what is wrong comes as an exception anyhow."""
+    """Silence the loggers of MLflow and its libraries, because errors arrive as exceptions."""
     warnings.simplefilter("ignore")
     import mlflow  # noqa: F401  (sets up its loggers)
 
@@ -278,7 +243,7 @@ def _silence() -> None:
 
 
 def _lines() -> Iterator[str]:
-    """The lines of stdin; the process ends with it, whatever else goes on."""
+    """Yield the lines of stdin. End the process at the end of stdin, even while a request runs."""
     lines: queue.Queue[str] = queue.Queue()
 
     def read() -> None:

@@ -1,1 +1,1 @@
-"""The page: one HTML file with everything that an evaluation says. `render` puts the sections together."""
+"""The page: one HTML file with everything about an evaluation."""

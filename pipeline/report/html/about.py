@@ -1,4 +1,4 @@
-"""Below the figures of a page: curves, data quality, definitions, history and provenance."""
+"""Sections below the scores of a page: curves, data quality, definitions, history and provenance."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SERIES = 12  # of a measure, each with a chart and a table: 11 kB of a page
 
 
 def facts(manifest: Manifest) -> list[tuple[str, str]]:
-    """Return date, config, commit and number of queries, for beside the page's title."""
+    """Return date, config, commit and number of queries."""
     git = manifest.environment.git
     found = {
         "date": manifest.date,

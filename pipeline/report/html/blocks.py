@@ -1,4 +1,4 @@
-"""What a page is made of: sections of blocks, and cells with interval bars."""
+"""Blocks of a page, and cells with interval bars."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """Table whose rows can be sorted, and chosen by measure, slice and text with the page's filters."""
+    """Table whose rows can be sorted and filtered by measure, slice and text."""
 
     name: str  # of the file it is saved to
     caption: str
@@ -93,7 +93,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and their values."""
+    """Names with values."""
 
     items: tuple[tuple[str, str], ...]
 
@@ -118,7 +118,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Drawings:
-    """Charts beside each other, as many as there is room for."""
+    """Charts side by side."""
 
     items: tuple[tuple[str, Chart], ...]  # each with the name of the file its data are saved to
 
@@ -147,7 +147,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Blocks in two columns if the page is wide enough, the first one narrow."""
+    """Blocks in two columns, the first one narrow."""
 
     first: tuple[Block, ...]
     second: tuple[Block, ...]
@@ -177,7 +177,7 @@ class Section:
 Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySide | Folded | Section
 
 TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
-"""The colours of effect labels."""
+"""Colors of effect labels."""
 
 
 def _padded(scale: Scale) -> Scale:
@@ -195,7 +195,7 @@ def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Ce
 
 @dataclass(frozen=True)
 class EstimateBars:
-    """Bars of figures on one scale, which starts at 0 if no interval ends below."""
+    """Bars of estimates on one scale, which starts at 0 if no interval ends below."""
 
     scale: Scale
 
@@ -214,7 +214,7 @@ class EstimateBars:
 
 @dataclass(frozen=True)
 class DifferenceBars:
-    """Bars of differences on one scale, before a line at zero and the band of no practical difference."""
+    """Bars of differences on one scale, with a line at zero and the band of irrelevant differences."""
 
     scale: Scale
     margin: float

@@ -1,4 +1,4 @@
-"""Charts of curves, histories and trade-offs. None replaces a chart that has nothing to show."""
+"""Charts of curves, histories and trade-offs. A function returns None if there is nothing to show."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cut(n_drawn: int, n_all: int, things: str) -> list[str]:
 
 
 def short(text: str, cells: int = 30) -> str:
-    """Cut text to as many letters of usual width. Wide letters count twice."""
+    """Cut text to a number of usual letters. Wide letters count twice."""
     text = printable(text[: 2 * cells])
     if cell_len(text) <= cells and len(text) < 2 * cells:
         return text
@@ -67,8 +67,6 @@ _Lines: TypeAlias = Mapping[str, _Points]  # by model, from the left to the righ
 
 
 class _Axes(NamedTuple):
-    """Titles of the axes. The limits are those of the vertical one."""
-
     across: str
     up: str
     limits: tuple[float, float]
@@ -102,7 +100,7 @@ def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None
 
 
 def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]) -> list[Chart]:
-    """Draw each measure that has figures at two cutoffs or more, for the first eight models."""
+    """Draw the first eight models by each measure with values at two cutoffs or more."""
     families: dict[str, list[tuple[float, Estimate]]] = {}
     own = [line for line in estimates if (line.dataset, line.slice) == (dataset, ALL)]
     cutoffs = {measure: _cutoff(measure) for measure in dict.fromkeys(line.measure for line in own)}
@@ -250,7 +248,6 @@ def nights(series: Series, measure: str) -> Chart | None:
 
 
 def _draw_nights(title: str, drawn: Sequence[Night], levels: Sequence[tuple[int, int, float]]) -> str:
-    """Draw dates, breaks and intervals, with a cross for a night without an output."""
     drawing = svg.Drawing(_NIGHTS_TOP + _NIGHTS_HEIGHT + 24)
     ends = (end for night in drawn for end in (night.ci_low, night.estimate, night.ci_high))
     box = (_NIGHTS_LEFT, _NIGHTS_TOP, svg.WIDTH - _NIGHTS_LEFT - _NIGHTS_RIGHT, _NIGHTS_HEIGHT)
@@ -363,9 +360,9 @@ class Mark:
 
 
 def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
-    """Plot the primary measure against the first external metric, or the second measure. None without two of both.
+    """Plot the primary measure against the first external metric, a cost, or the second measure.
 
-    An external metric is a cost: lower is better.
+    None if fewer than two models have both.
     """
     columns = [column for (name, part, _), column in figures.columns.items() if (name, part) == (dataset, ALL)]
     columns = [column for column in columns if column.direction != "neither"]
@@ -391,10 +388,7 @@ def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
 
 
 def marks_of(plot: Plot) -> tuple[list[Mark], list[str]]:
-    """Return the marks, the unbeaten ones first, and the numbers at the ends of the axes.
-
-    Models without a value on an axis have no mark.
-    """
+    """Return the marks of models with both values, unbeaten ones first, and the numbers at the ends of the axes."""
     scales = _scale(own[0] for own in plot.models.values()), _scale(own[1] for own in plot.models.values())
     shown = {model: own for model, own in plot.models.items() if all(line.value is not None for line in own)}
     best = {model: (_worth(own[0], plot.across), _worth(own[1], plot.up)) for model, own in shown.items()}

@@ -1,4 +1,4 @@
-"""Two evaluations compared, to one self-contained HTML file: figures that changed, slices, queries and causes."""
+"""The page of a comparison of two evaluations."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ _FIGURES = (
 def comparison_html(report: ComparisonReport, *, in_record: bool = False) -> str:
     """Write the page of a comparison.
 
-    The page in the candidate's record (`in_record`) shows no id and no time, so that the same comparison gives the same
-    bytes.
+    With `in_record`, the page has no id and no time, so that the same comparison gives the same bytes.
     """
     sections = (_verdict, _figures, _slices, _causes)
     found = [section for build in sections if (section := build(report)) is not None]

@@ -85,7 +85,7 @@ def differences(figures: PageFigures) -> Section | None:
 
 
 def slices(figures: PageFigures) -> Section | None:
-    """Return the slices that gates cannot judge, those that changed, and their differences. None without any."""
+    """Return slices that gates cannot judge, slices that changed, and their differences. None without any."""
     evaluation = figures.page.evaluation
     blocks: list[Block] = [Words(short_text(line, _NOTE)) for line in slice_notes(evaluation)]
     if small := not_judged(evaluation.verdicts):
@@ -106,7 +106,7 @@ def slice_blocks(
     alpha: float,
     sides: tuple[str, str],
 ) -> Iterator[Block]:
-    """Yield a table of the slices by one measure, the surest first. `lines` has those on all queries, too."""
+    """Yield a table of the slices by one measure, the surest first. `lines` has all queries, too."""
     whole = {(line.model, line.baseline): line for line in lines if line.slice == ALL}
     own = by_evidence(lines)
     if not own:
@@ -133,7 +133,7 @@ def slice_blocks(
 
 
 def _share(line: Comparison, whole: Comparison | None) -> str:
-    """Return the slice's part of the change of the sum over all queries, above 0 if it went the same way."""
+    """Return the slice's share of the change over all queries, above 0 if both have the same sign."""
     if whole is None or not whole.difference or (whole.ci_low or 0.0) <= 0 <= (whole.ci_high or 0.0):
         return ""
     return f"{(line.difference or 0.0) * line.n_queries / (whole.difference * whole.n_queries):+.0%}"
@@ -191,7 +191,7 @@ _DOCUMENT_COLUMNS = (Column("document", "name"), Column("grade"), Column("rank b
 
 
 def queries(figures: PageFigures) -> Section | None:
-    """Return a part per pair, and what is left out. None if there is neither."""
+    """Return a part per pair, and a note on omitted ones. None if there is neither."""
     kinds = {name: dataset.kind for name, dataset in figures.page.manifest.datasets.items()}
     blocks: list[Block] = [*pair_parts(figures.page.pairs, kinds, figures.page.details, (".", "."))]
     blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in figures.page.remarks]
@@ -203,7 +203,7 @@ def pair_parts(
 ) -> Iterator[Section]:
     """Yield a part per pair: its chart, and the queries with the largest changes.
 
-    `records` are what `explain` finds the baselines and the models by if they are of no other record.
+    `records` are references for `explain` if the models are of other records.
     """
     known = {(detail.dataset, detail.query_id): detail for detail in details}
     for place, pair in enumerate(pairs, start=1):
@@ -217,8 +217,6 @@ def pair_parts(
 
 @dataclass(frozen=True, eq=False)
 class _PairToShow:
-    """Pair whose queries are shown as the `place`-th of the page."""
-
     scores: PairedScores
     kind: str
     place: int
@@ -226,7 +224,6 @@ class _PairToShow:
     records: tuple[str, str]
 
     def commands(self, query: QueryChange) -> Iterator[str]:
-        """Yield what explains both scores: one command if they are of one record."""
         pair = self.scores
         asked = f"--dataset {shlex.quote(pair.dataset)} --measure {shlex.quote(pair.measure)}"
         asked = f"{asked} --query {shlex.quote(query.query_id)}"
@@ -324,10 +321,9 @@ _EQUAL = 1e-12  # of the greater score: what is no difference
 
 
 def query_chart(pair: PairedScores) -> Chart | None:
-    """Draw each query by its scores in the baseline and the model. None if no query is defined in both.
+    """Draw queries by their scores in the baseline and the model. None if no query is defined in both.
 
-    Of more than 500 queries those with the largest changes are drawn, and others evenly spaced in the order of their
-    change.
+    Of more than 500 queries, those with the largest changes and an evenly spaced sample of the others are drawn.
     """
     drawn = _chosen(pair)
     if not len(drawn):
@@ -391,7 +387,7 @@ def _draw_scales(panel: svg.Panel, pair: PairedScores) -> None:
 
 
 def _draw_dots(panel: svg.Panel, before: Floats, after: Floats) -> None:
-    """Draw a line from each point to itself with round ends, one path for all of a size."""
+    """Draw each point as a line of length 0 with round ends, one path for all of a size."""
     points, counts = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
     least, pixels = zip(*_SIZES, strict=True)
     sizes = np.searchsorted(least, counts, side="right") - 1

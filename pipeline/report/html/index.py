@@ -1,4 +1,4 @@
-"""Several evaluations to one page: what each came to, with a link to its own page, and the figures over all of them."""
+"""One page for several evaluations: their results with links, and estimates over all of them."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ _MODELS = (
 def index_html(pages: Sequence[Page], addresses: Mapping[str, tuple[str, str]]) -> str:
     """Write one page of several evaluations.
 
-    Args:
-        pages: in the order in which they are shown.
-        addresses: by id, the evaluation's page and its page of changes, relative to this page. Empty if it has none.
+    `addresses` has, by id, the relative addresses of the evaluation's page and its page of changes.
     """
     sections = (_evaluations(pages, addresses), *_models(pages))
     return document(short_text(_title(pages), 200), sections)

@@ -1,4 +1,4 @@
-"""Pages to one self-contained HTML file."""
+"""Pages as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 
 GENERATOR = '<meta name="generator" content="rankledger site">'
-"""What every page of a site has in its head."""
+"""Head element of every page of a site."""
 
 _CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "mark": "k", "bar": "b", "difference": "b d"}
-"""The style sheet's classes of cells, by the kind of their column; short because there are many."""
+"""Short CSS classes of cells by column kind."""
 
 _SECTIONS = (*summary.SECTIONS, standing, *differences.SECTIONS, *about.SECTIONS)
 
 _FOLDED = ("queries", "curves", "quality", "definitions", "history", "provenance")
-"""Sections that are read once the first ones raise a question."""
+"""Sections that are closed at first."""
 
 _PAGE = Markup("""\
 <!doctype html>
@@ -81,7 +81,7 @@ script-src 'sha256-{script_digest}'; base-uri 'none'; form-action 'none'">
 
 @dataclass(frozen=True)
 class SiteFrame:
-    """Parts that a page of a site has besides its sections."""
+    """Parts of a site's page besides its sections."""
 
     links: tuple[tuple[str, str], ...]  # titles and addresses
     feed: str
@@ -150,8 +150,6 @@ def _contents(sections: Sequence[Section], links: Sequence[tuple[str, str]]) -> 
 
 @dataclass
 class _Filters:
-    """Values that the rows of all tables of a page can be chosen by."""
-
     measure: dict[str, None] = field(default_factory=dict)
     slice: dict[str, None] = field(default_factory=dict)
     searched: str = ""
@@ -173,7 +171,7 @@ class _Filters:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writer of blocks. Every text is escaped that is not `Markup` already."""
+    """Writer of blocks. It escapes every text that is not `Markup`."""
 
     table_ids: Iterator[str] = field(default_factory=lambda: (f"t{number}" for number in count(1)))
     filters: _Filters = field(default_factory=_Filters)

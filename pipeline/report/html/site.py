@@ -1,7 +1,4 @@
-"""Pages and feed of a site over all records.
-
-Paths within the site are made of ids, and of slugs with a digest, because a name may be anything.
-"""
+"""Pages and feed of a site over all records."""
 
 from __future__ import annotations
 
@@ -62,7 +59,7 @@ def record_path(evaluation_id: str) -> str:
 
 
 def _slug(name: str) -> str:
-    """Return letters and digits of a name, and a digest, which tells `BM25` from `bm25` on any disk."""
+    """Return a file name for any name. The digest tells `BM25` from `bm25` on any disk."""
     plain = re.sub("[^a-z0-9]+", "-", name.lower())[:40].strip("-")
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
     return f"{plain}-{digest}" if plain else digest
@@ -70,7 +67,7 @@ def _slug(name: str) -> str:
 
 @dataclass(frozen=True)
 class SiteDataset:
-    """Primary measure of a dataset, and what its scores rest on besides outputs."""
+    """Primary measure of a dataset, and the inputs of its scores besides outputs."""
 
     measure: str
     direction: str
@@ -101,7 +98,7 @@ class SiteRecord:
 
     @property
     def path(self) -> str:
-        """Page to link to: the record's, or the evaluation's."""
+        """Path of the page of the record, or else of the evaluation."""
         return evaluation_path(self.name) if self.page_size is None else record_path(self.evaluation_id)
 
 
@@ -119,17 +116,16 @@ class SiteEvaluation:
 
     @property
     def last(self) -> SiteRecord:
-        """Last night, or the last record if all repeat records that are gone."""
+        """Last night, or the last record if all repeat deleted records."""
         return (self.nights or self.records[:1])[-1]
 
     @property
     def changes(self) -> tuple[tuple[SiteRecord, SiteRecord], ...]:
-        """Nights whose verdict is not the one of the night before, each after that night, oldest first."""
+        """Pairs of a night and the next one with another verdict, oldest first."""
         return tuple((before, night) for before, night in pairwise(self.nights) if night.state != before.state)
 
     @property
     def since(self) -> SiteRecord:
-        """First night of the present verdict."""
         changes = self.changes
         return changes[-1][1] if changes else (self.nights or self.records[-1:])[0]
 
@@ -153,7 +149,7 @@ class Site:
     today: str = ""  # date of the day in UTC, from which the age of nights counts
 
     def age_of(self, record: SiteRecord) -> str:
-        """Return the age of a night when the site was written. Empty for tonight, and for a label that is no date."""
+        """Return the age of a night. Empty for tonight, and for a label that is no date."""
         try:
             days = (date.fromisoformat(self.today) - date.fromisoformat(record.date)).days
         except ValueError:
@@ -162,7 +158,6 @@ class Site:
 
     @cached_property
     def models(self) -> dict[str, tuple[SiteSeries, ...]]:
-        """Series of each model."""
         series = sorted(self._series(), key=lambda one: one.series.model)
         return {name: tuple(own) for name, own in groupby(series, key=lambda one: one.series.model)}
 
@@ -191,7 +186,7 @@ _FIGURE = (Column("figure"), Column("interval", "bar"), Column("change"), Column
 
 
 def pages(site: Site) -> Iterator[tuple[str, str]]:
-    """Yield every page with its path, the pages that others link to first."""
+    """Yield every page with its path, linked pages first."""
     for evaluation in site.evaluations:
         yield evaluation_path(evaluation.name), _evaluation_page(evaluation)
     for name, own in site.models.items():

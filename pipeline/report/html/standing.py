@@ -1,4 +1,4 @@
-"""Models over their nights, beside other records, on their worst slices and by external metrics."""
+"""Sections on models over nights, beside other records, on worst slices and by external metrics."""
 
 from __future__ import annotations
 
@@ -53,11 +53,7 @@ def standing(figures: PageFigures) -> Section | None:
 
 
 def _against_records(figures: PageFigures) -> Iterator[Block]:
-    """Yield the differences from models of other records that gates judged.
-
-    Slices that pass are left out, because gates may judge hundreds, and shares of queries (`allow: 5%`), because they
-    are no differences of the measure.
-    """
+    """Yield gated differences from models of other records, without passed slices and shares of queries."""
     own = {line.model for line in figures.page.evaluation.estimates}
     judged = [
         line
@@ -103,7 +99,6 @@ def _reference(figures: PageFigures, reference: str) -> Cell:
 
 
 def _worst_slices(figures: PageFigures) -> Iterator[Block]:
-    """Yield the slice that explains most of each drop, or each model's worst slice where nothing was compared."""
     since = {
         (line.dataset, line.model): line for line in figures.page.evaluation.changes if line.slice
     }  # accepted last
@@ -182,7 +177,7 @@ _SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "overni
 
 @dataclass(frozen=True)
 class _Trend:
-    """Series and its change, None if the model has no such record. The interval is a judging gate's if there is one."""
+    """Series and its change, None without an earlier record. The interval is a judging gate's if there is one."""
 
     series: Series
     measure: str

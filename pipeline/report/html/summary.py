@@ -80,11 +80,11 @@ _RESULTS: dict[Effect, tuple[str, Tone]] = {
     "warn": ("!", "warn"),
     "pass": ("✓", "good"),
 }
-"""The sign and the colour of what a verdict comes to, the worst first."""
+"""Sign and color of each result of a verdict, the worst first."""
 
 
 def verdict(figures: PageFigures) -> Section:
-    """Return what happened, what the gates amount to, models by datasets, and the causes."""
+    """Return the headline, the results of the gates, models by datasets, and the causes."""
     evaluation = figures.page.evaluation
     blocks = [*_headline(figures), *over_time(figures), *_outcome(figures), *_failures(figures)]
     if evaluation.data_warnings:
@@ -214,8 +214,6 @@ _TINTS = 5
 
 @dataclass(frozen=True)
 class _Ranking:
-    """Measure of a dataset's matrix, with the ranks and differences by it. They are hidden until it is chosen."""
-
     measure: str
     lower: bool  # whether lower figures are better
     baseline: str | None  # the one model that all others were compared with; None leaves out the difference
@@ -361,7 +359,7 @@ def _figure_cell(column: MeasureColumn | None, model: str) -> str | Cell:
 
 
 def _tint(column: MeasureColumn, value: float | None) -> int:
-    """Return how close a figure is to the best, in steps no finer than the width of the best one's interval."""
+    """Return the closeness to the best estimate, in steps no finer than the best one's interval."""
     if value is None or column.best is None or len(column.estimates) < 2:
         return 0
     best = next(iter(column.estimates.values()))
@@ -379,7 +377,7 @@ def _slice_title(column: MeasureColumn) -> str:
 
 
 def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars, *, apart: bool) -> Cell:
-    """Return the difference with its bar. Bars `apart` from those of the group have their own line of zero."""
+    """Return the difference with its bar. Bars `apart` have their own line of zero."""
     if row is None:
         return Cell("")
     difference, interval = bars.cells(row.interval, TONES[row.label])

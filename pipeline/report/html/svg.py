@@ -1,8 +1,7 @@
-"""Drawings as SVG: panels with a scale each way, and lines, dots, marks, areas and text on them.
+"""Drawings as SVG: panels with scales, and lines, dots, marks, areas and text on them.
 
-Colours are the page's variables, so that light, dark and print are up to the page. No element has an id, so that a page
-can hold any number of drawings. Lengths are rounded to a tenth of a pixel, and what looks alike is one path: a page
-with many drawings stays small. The browser sets the text; nothing here measures it.
+Colors are the page's variables. No element has an id, because a page has several drawings. Shapes of one look are one
+path, so that a page with many drawings is small.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ INK, MUTED, RULE, BAND = "currentColor", "var(--muted)", "var(--rule)", "var(--b
 """The colours of what stands out and what stands back, of hairlines, and of the differences that do not matter."""
 
 COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
-"""One per model."""
+"""One color per model."""
 
 BETTER, WORSE = COLOURS[2], COLOURS[1]
 
@@ -47,7 +46,7 @@ _STEPS = (10, 5, 2.5, 2, 1, 0.5, 0.25, 0.2, 0.1)  # times a power of ten
 
 @dataclass(frozen=True)
 class Drawing:
-    """Drawing of so many pixels. Text is above all paths."""
+    """Drawing in pixels. Text is above all paths."""
 
     height: float
     paths: list[str] = field(default_factory=list)
@@ -55,7 +54,7 @@ class Drawing:
     width: int = WIDTH
 
     def svg(self, title: str) -> str:
-        """Return the element. `title` is its name for a reader who does not see it."""
+        """Return the element. `title` is its name for screen readers."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height:g}" width="100%" '
             f'font-size="{_FONT_SIZE}" fill="none" stroke-linecap="round" role="img" aria-label="{html.escape(title)}">'
@@ -70,7 +69,6 @@ def _path_data(points: _Pixels) -> str:
 
 
 def _style(properties: Mapping[str, str | float]) -> str:
-    """Write CSS without what is empty, or 1, the default of width and opacity."""
     return ";".join(f"{name.replace('_', '-')}:{value}" for name, value in properties.items() if value not in ("", 1))
 
 
@@ -162,7 +160,7 @@ def _figure(value: float, form: str) -> str:
 
 
 def limits_around(values: Iterable[float | None]) -> _Limits:
-    """Return the ends of a scale that holds all finite values with a margin, of 0.5 if all are the same."""
+    """Return the ends of a scale around all finite values, with a margin."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     low, high = min(known), max(known)
     margin = (high - low) * _MARGIN or max(0.5, abs(low) * 1e-9)
@@ -172,8 +170,7 @@ def limits_around(values: Iterable[float | None]) -> _Limits:
 def ticks(limits: _Limits, at_most: int = 5) -> list[float]:
     """Return round values on a scale: multiples of 1, 2, 2.5 or 5 times a power of ten.
 
-    There are at most `at_most` steps, unless fewer than three values would be left (two if it is below three). None if
-    the ends are too close, or too far apart, for round values.
+    There are at most `at_most` steps, unless too few values would be left. None if floats cannot resolve the range.
     """
     low, high = limits
     if not 1e-12 * max(abs(low), abs(high), 1e-280) < high - low < math.inf:
