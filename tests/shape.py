@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 228,
-    "lines": 58_500,
+    "lines": 55_700,
     "code": 39_300,
-    "docstrings": 9_900,
-    "records": 366,
+    "docstrings": 7_200,
+    "records": 361,
     "mirrored": 51,
     "cycle": 0,
     "upward": 0,
-    "closure": 177,
+    "closure": 176,
     "parameters": 22,
-    "test_lines": 80_500,
+    "test_lines": 80_400,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
