@@ -139,7 +139,8 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
     """By its id, its path, or what was accepted."""
     shutil.copytree(evaluation.record, tmp_path / "copy")
     if form.startswith("accepted"):
-        accept(evaluation.evaluation_id, reason="first", runs_dir=tmp_path / "runs", config=tmp_path / "config.yaml")
+        runs, config = tmp_path / "runs", tmp_path / "config.yaml"
+        accept(evaluation.evaluation_id, reason="first", failed=True, runs_dir=runs, config=config)
     reference = {"id": evaluation.evaluation_id, "path": str(tmp_path / "copy")}.get(form, form)
 
     shown = show(reference, name="nightly", runs_dir=tmp_path / "runs")

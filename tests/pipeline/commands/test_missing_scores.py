@@ -241,7 +241,7 @@ def test_a_bad_night_does_not_set_the_queries_of_the_next_one():
 
     assert [verdicts(found)["complete"].estimate for found in nights] == [0.0, 0.5, 0.5]
 
-    accept("last", reason="50 questions were withdrawn", name="t")
+    accept("last", failed=True, reason="50 questions were withdrawn", name="t")
     assert verdicts(night(23, numbered(*[1] * 50), [COMPLETE]))["complete"].outcome == "pass"
 
 
