@@ -1,6 +1,7 @@
 """Alerts of a nightly evaluation, sent by `nightly` and `sync` to the targets of `notify`.
 
 `.state/alerts/NAME.json` holds what each target was told. An attempt is written there first, so that a kill loses none.
+Only the config that the user named, or a record that the user made on this machine, chooses targets.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class NightState:
         return self.order[0]
 
     def differs_from(self, told: NightState | None) -> bool:
-        """Return whether a target must be told of this night. `other` is the night that it knows."""
+        """Return whether a target must be told of this night. `told` is the night that it knows."""
         state, failing = (told.state, told.failing) if told else ("passed", ())
         return self.state != state or {*self.failing} != {*failing}
 
