@@ -137,21 +137,19 @@ def compare(
     one side alone are named and left out.
 
     Args:
-        base: what to compare with: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`,
+        base: Reference to compare with: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`,
             `previous`, `accepted` or `mlflow:RUN_ID`, with or without `#model`. Without a model each model of the
-            candidate is compared with itself. `last_passed` is looked for before the candidate, as a gate does.
-        candidate: what to compare, written likewise.
-        measure: the measure to rank queries and search slices by; by default the candidate's lead measure, or the first
-            measure of both sides if that is not among them.
-        top: how many queries to list for each pair of models on each dataset.
-        force: whether to compare although judgments, queries or definitions differ; then each change is split.
-        details: whether to read again what the listed queries say, and the first documents of both models on them, as a
-            page shows them.
-        name: the evaluation that the words refer to; by default that of the other side, or else the only one that has
-            records.
-        runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
-        jobs: workers, instead of the candidate's.
+            candidate is compared with itself. `last_passed` means before the candidate, as in a gate.
+        candidate: Reference to compare, written likewise.
+        measure: Measure to rank queries and search slices by. By default the candidate's lead measure, or the first
+            measure of both sides if they lack it.
+        top: Number of queries to list for each pair of models on each dataset.
+        force: Compare although judgments, queries or definitions differ. Each change is then split.
+        details: Read again the listed queries and the first documents of both models on them, as a page shows them.
+        name: Evaluation that the words refer to. By default the other side's, or the only one that has records.
+        runs_dir: Runs folder.
+        records: Location of records. By default in the runs folder.
+        jobs: Number of workers, instead of the candidate's.
 
     Returns:
         The comparison, with the tables `changed_slices`, `differences`, `slices`, `queries` and `parts`.

@@ -77,14 +77,8 @@ def spelled(measure: str | None, entry: RecordEntry) -> str | None:
 def find_record(text: str, name: str | None, workspace: Workspace) -> str:
     """Return a reference, with the record's id in place of a night's date or an evaluation's name.
 
-    Args:
-        text: A reference. A date means the newest evaluation of that night, a name the last evaluation.
-        name: Name of the evaluation that a date refers to. None for the only one with records of that night.
-        workspace: Place of the records.
-
-    Raises:
-        InputError: There is no record of that night, there are several evaluations, or the record is damaged.
-        OSError: The place of records cannot be reached.
+    A date means the newest evaluation of that night, a name the last evaluation. `name` is None for the only evaluation
+    with records of that night.
     """
     own, record, model = split_reference(text)
     records = workspace.records
@@ -164,18 +158,7 @@ def _record_at(text: str, workspace: Workspace) -> Evaluation:
 
 
 def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tuple[Evaluation, tuple[str, ...]]:
-    """The record that a reference means; and why later records were skipped that are damaged, one of which may be
-    meant.
-
-    Args:
-        reference: as `show` takes it.
-        name: the evaluation that the words refer to; by default the only one that has records.
-        workspace: where records are, and the MLflow store.
-
-    Raises:
-        InputError: there is no such record, or a word means another one for each model.
-        OSError: the place of records cannot be reached.
-    """
+    """Return the record of a reference, and why later damaged records were skipped."""
     parsed = parse_reference(find_record(reference, name, workspace), ())
     if parsed.record in WORDS:
         return _of_a_word(parsed, name_of_evaluation(name, workspace), workspace)
@@ -200,12 +183,7 @@ def record_of(reference: str, name: str | None, workspace: Workspace) -> Evaluat
 
 
 def source_of_reference(source: str | Path, name: str | None, workspace: Workspace) -> str | Path:
-    """Return the folder of the record that a word, a date or a name means, such as `last#bm25`; else the source.
-
-    Raises:
-        InputError: as `record_of` does; or an evaluation is named and the source is no such word.
-        OSError: the place of records cannot be reached.
-    """
+    """Return the folder of the record that a word, a date or a name means, or any other source."""
     if isinstance(source, str):
         is_word = split_reference(source)[1] in WORDS
         if is_word or (not Path(source).exists() and find_record(source, name, workspace) != source):
@@ -253,19 +231,7 @@ class References:
 
 
 def open_sides(base: str, candidate: str, *, name: str | None, workspace: Workspace) -> References:
-    """The records and models that two references mean; without `#model` each model is compared with itself.
-
-    Args:
-        base: the reference to compare with. `last_passed` is looked for before the candidate, as a gate does, unless
-            both sides are models of `last_passed`.
-        candidate: the reference to compare.
-        name: the evaluation that the words refer to; by default that of the other side, or else the only one that has
-            records.
-        workspace: where records are.
-
-    Raises:
-        InputError: there is no such record, or no model is on both sides.
-    """
+    """Return the records and models of two references. Without `#model` each model is compared with itself."""
     base, candidate = (find_record(text, name, workspace) for text in (base, candidate))
     _refuse_same(base, candidate)
     finder = _Finder(base, candidate, name, workspace)
