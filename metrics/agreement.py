@@ -19,8 +19,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import MANY_ROWS, Bools, Floats, JudgedBlock, cut, sum_down
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import MANY_ROWS, Bools, Floats, JudgedBlock, Terms, cut, from_terms, sum_down
 
 __all__ = ["Ranked", "RankingsBlock", "ap_corr", "compat", "kendall_distance", "kendall_tau", "rbo"]
 

@@ -11,8 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import Bools, Floats, GradedGain, JudgedBlock, cut, gains, sum_down
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import Bools, Floats, GradedGain, JudgedBlock, Terms, cut, from_terms, gains, sum_down
 
 __all__ = ["ncu", "o_measure", "p_measure", "p_plus", "q_measure"]
 

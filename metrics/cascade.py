@@ -12,8 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import JudgedBlock, check_exponent, check_grades, cut, greatest_grade
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import JudgedBlock, Terms, check_exponent, check_grades, cut, from_terms, greatest_grade
 
 __all__ = ["err", "nerr", "rankscore", "rbp", "rbp_resid"]
 

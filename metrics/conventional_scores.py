@@ -12,10 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from rankledger.metrics import ties
-from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.block import Floats, JudgedBlock, Terms
 from rankledger.metrics.conventions import Conventions, Profile, Ties
 from rankledger.metrics.measure import Measure
-from rankledger.metrics.terms import Terms
 from rankledger.metrics.ties import expected_terms, has_expectation
 
 __all__ = ["apply_conventions", "sampled", "score", "terms", "tie_bounds"]

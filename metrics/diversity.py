@@ -13,8 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import Bools, Floats, JudgedBlock, Terms, cut, from_terms, sum_down
 
 __all__ = ["alpha_ndcg", "ap_ia", "err_ia", "kilt_r", "kilt_rprec", "nerr_ia", "nnrbp", "nrbp", "p_ia", "strec"]
 

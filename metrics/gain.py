@@ -11,8 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import Floats, Gain, GradedGain, JudgedBlock, cut, gains, sum_down
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import Floats, Gain, GradedGain, JudgedBlock, Terms, cut, from_terms, gains, sum_down
 
 __all__ = ["bing", "cg", "dcg", "g", "ndcg", "ndcg_rel", "rndcg"]
 

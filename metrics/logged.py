@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.aggregation import EFFECTIVE_SHARE, MEAN, RATIO, Aggregation
-from rankledger.metrics.block import Floats, JudgedBlock, cut, divide, sum_down
+from rankledger.metrics.block import Floats, JudgedBlock, Terms, cut, divide, from_terms, sum_down
 from rankledger.metrics.gain import dcg
-from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = [
     "LogBlock",

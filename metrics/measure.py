@@ -25,11 +25,10 @@ import numpy as np
 from rankledger.metrics.aggregation import LINEARISED, MEAN, Aggregation
 from rankledger.metrics.agreement import Ranked, RankingsBlock
 from rankledger.metrics.aliases import read_aliases, translate
-from rankledger.metrics.answers import FORMATS
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Profile
-from rankledger.metrics.instructions import OutputsBlock
+from rankledger.metrics.language_models import FORMATS, OutputsBlock
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.metric import Metric, MetricError, Parameter
 from rankledger.metrics.pairs import RatingsBlock

@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from rankledger.metrics.abstention import ConfidenceBlock
 from rankledger.metrics.aggregation import MEAN, Aggregation
 from rankledger.metrics.agreement import RankingsBlock
-from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.block import JudgedBlock, Terms
 from rankledger.metrics.catalogue import CatalogueBlock, Lists
-from rankledger.metrics.instructions import OutputsBlock
+from rankledger.metrics.language_models import ConfidenceBlock, OutputsBlock
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.pairs import RatingsBlock
-from rankledger.metrics.terms import Terms
 
 __all__ = ["Metric", "MetricError", "Need", "Parameter"]
 

@@ -13,8 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import Floats, JudgedBlock, cut
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import Floats, JudgedBlock, Terms, cut, from_terms
 
 __all__ = [
     "RecallPoints",

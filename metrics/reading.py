@@ -17,8 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import Floats, JudgedBlock, check_grades, cut, sum_down
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import Floats, JudgedBlock, Terms, check_grades, cut, from_terms, sum_down
 
 __all__ = ["bpm", "insq", "inst", "nearly_err", "sdcg"]
 

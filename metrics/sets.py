@@ -10,9 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import JudgedBlock, cut
+from rankledger.metrics.block import JudgedBlock, Terms, cut, from_terms
 from rankledger.metrics.counts import tp
-from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = ["f", "f1", "mar", "p", "r", "relative_p", "set_map", "success"]
 

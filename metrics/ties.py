@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Bools, Floats, JudgedBlock, cut
+from rankledger.metrics.block import Bools, Floats, JudgedBlock, Terms, cut
 from rankledger.metrics.metric import Metric
-from rankledger.metrics.terms import Terms
 
 __all__ = ["best_first", "expected_terms", "has_expectation", "shuffled", "tie_sizes", "worst_first"]
 

@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rankledger.metrics import conventional_scores
-from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.block import Floats, JudgedBlock, Terms
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure, Value
 from rankledger.metrics.pairs import RatingsBlock, absolute_errors, log_losses, squared_errors, squared_gaps
-from rankledger.metrics.terms import Terms
 from rankledger.pipeline.config.sources import Replicate
 from rankledger.pipeline.data.joined import QueryList
 from rankledger.pipeline.support.errors import InputError

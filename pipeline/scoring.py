@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics import conventional_scores
-from rankledger.metrics.abstention import ConfidenceBlock
 from rankledger.metrics.aggregation import MEAN, contributions, delete_a_group_error
 from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventional_scores import tie_bounds
 from rankledger.metrics.conventions import Conventions, Profile
-from rankledger.metrics.instructions import OutputsBlock
+from rankledger.metrics.language_models import ConfidenceBlock, OutputsBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
 from rankledger.metrics.pairs import RatingsBlock, positive_weight

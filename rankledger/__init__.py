@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from rankledger.metrics.block import JudgedBlock
+    from rankledger.metrics.block import JudgedBlock, Terms, from_terms
     from rankledger.metrics.measure import Measure
     from rankledger.metrics.metric import Metric
-    from rankledger.metrics.terms import Terms, from_terms
     from rankledger.pipeline.commands.browse import find, list_evaluations, load
     from rankledger.pipeline.commands.evaluate import evaluate, validate
     from rankledger.pipeline.commands.evaluation import Evaluation
@@ -81,10 +80,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "metrics.block": ("JudgedBlock",),
+    "metrics.block": ("JudgedBlock", "Terms", "from_terms"),
     "metrics.measure": ("Measure",),
     "metrics.metric": ("Metric",),
-    "metrics.terms": ("Terms", "from_terms"),
     "pipeline.commands.browse": ("find", "list_evaluations", "load"),
     "pipeline.commands.evaluate": ("evaluate", "validate"),
     "pipeline.commands.evaluation": ("Evaluation",),

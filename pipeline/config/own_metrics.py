@@ -13,12 +13,11 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 
 from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
-from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.block import Floats, JudgedBlock, Terms, from_terms
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.metric import Metric, MetricError, Need
 from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.registry import METRICS
-from rankledger.metrics.terms import Terms, from_terms
 from rankledger.pipeline.config.messages import METRICS_GROUP, is_built_in
 from rankledger.pipeline.support.own_code import (
     CodePlace,

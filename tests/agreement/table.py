@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankledger.metrics.answers import citation_scores, nugget_scores
+from rankledger.metrics.language_models import citation_scores, nugget_scores
 from rankledger.metrics.measure import Measure
 
 TABLE = Path(__file__).parents[2] / "docs/agreement.csv"

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankledger.metrics.answers import citation_scores, nugget_scores
 from rankledger.metrics.diversity import kilt_r, kilt_rprec
+from rankledger.metrics.language_models import citation_scores, nugget_scores
 from tests.agreement.cases import assert_within
 from tests.agreement.recorded_tool import EVIDENCE
 from tests.support.blocks import diverse_block, random_diverse_query

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.catalogue import CatalogueBlock
-from rankledger.metrics.exposure import awrf, ee_d, ee_l, ee_r
-from rankledger.metrics.parity import exposure_ratio, pop_reo, pop_rsp, reo, rsp
+from rankledger.metrics.exposure import awrf, ee_d, ee_l, ee_r, exposure_ratio, pop_reo, pop_rsp, reo, rsp
 from tests.agreement.cases import assert_within
 from tests.agreement.recorded_tool import FAIRNESS
 from tests.support.blocks import PlainCatalogue, recommended_block

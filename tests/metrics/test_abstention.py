@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rankledger.metrics.abstention import ConfidenceBlock, nauc
 from rankledger.metrics.aggregation import delete_a_group_error
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.language_models import ConfidenceBlock, nauc
 from rankledger.metrics.measure import Measure
 from tests import oracle
 

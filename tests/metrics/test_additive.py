@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.block import JudgedBlock, Terms, from_terms
 from rankledger.metrics.registry import METRICS
-from rankledger.metrics.terms import Terms, from_terms
 from tests.metrics.variants import JUDGED_VARIANTS, over, parsed
 
 GREATEST = 4.0

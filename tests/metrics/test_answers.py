@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rankledger.metrics.answers import citation_scores, nugget_scores
+from rankledger.metrics.language_models import citation_scores, nugget_scores
 
 
 def test_nugget_scores_of_a_hand_worked_answer():

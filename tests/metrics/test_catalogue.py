@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from rankledger.metrics import parity
+from rankledger.metrics import exposure
 from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
 from tests.metrics.variants import CATALOGUE_VARIANTS, parsed
 from tests.oracle import CATALOGUE_ORACLE
@@ -107,7 +107,7 @@ def _renamed(found: PlainCatalogue, numbers: list[int]) -> PlainCatalogue:
 def test_numbers_and_the_order_of_lists_do_not_matter(text, renamings):
     """Other numbers for the documents, and the lists in another order, give the same bits but for sums over them."""
     measure = parsed(text)
-    has_groups = measure.metric.function.__module__ == parity.__name__
+    has_groups = measure.metric.function.__module__ == exposure.__name__
     for blocks in renamings:
         value, same, again = (measure.metric.function(block, **measure.arguments(max_grade=1)) for block in blocks)
 

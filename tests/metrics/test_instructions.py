@@ -8,7 +8,7 @@ import pytest
 
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.gain import ndcg
-from rankledger.metrics.instructions import OutputsBlock, p_mrr, paired_accuracy, robustness
+from rankledger.metrics.language_models import OutputsBlock, p_mrr, paired_accuracy, robustness
 from tests import oracle
 from tests.support.blocks import judged_block
 

@@ -12,9 +12,8 @@ from rankledger.metrics.aggregation import (
     pooled_moments,
     pooled_pr_auc,
 )
-from rankledger.metrics.labelled import auc, brier, calibration_error, lauc, log_loss, pr_auc
 from rankledger.metrics.pairs import RatingsBlock, positive_weight
-from rankledger.metrics.rating import mae, mse, r2, rmse
+from rankledger.metrics.ratings import auc, brier, calibration_error, lauc, log_loss, mae, mse, pr_auc, r2, rmse
 from tests import oracle
 from tests.support.blocks import ratings_block
 

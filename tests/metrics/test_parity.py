@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.aggregation import delete_a_group_error
-from rankledger.metrics.parity import exposure_ratio, pop_reo, pop_rsp, reo, rsp
+from rankledger.metrics.exposure import exposure_ratio, pop_reo, pop_rsp, reo, rsp
 from tests.metrics.test_exposure import block
 from tests.support.blocks import random_catalogue, recommended_block, sparse
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.aggregation import MOMENTS, contributions, moments, origins
-from rankledger.metrics.rating import explained_variance, mae, mse, r2, rmse
+from rankledger.metrics.ratings import explained_variance, mae, mse, r2, rmse
 from rankledger.metrics.registry import METRICS
 from tests.oracle import RATINGS_ORACLE
 from tests.support.blocks import random_ratings, ratings_block

@@ -19,11 +19,10 @@ from rankledger.metrics.aggregation import (
     RATIO,
     ROOT_MEAN_SQUARE,
 )
-from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.block import Floats, JudgedBlock, Terms, from_terms
 from rankledger.metrics.logged import from_rows
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
-from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
 LABELLED = ("auc", "lauc", "pr_auc", "log_loss", "brier", "calibration_error")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 import pyarrow as pa
 
-from rankledger.metrics.answers import citation_scores, nugget_scores
+from rankledger.metrics.language_models import citation_scores, nugget_scores
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Sample
 from rankledger.pipeline.data.formats.delimited import CSV, TSV
 from rankledger.pipeline.data.formats.json import JSONL, decoded, load_json

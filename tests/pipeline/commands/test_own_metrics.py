@@ -31,7 +31,7 @@ HEAD = """
 import numpy as np
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.metric import Metric
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.block import Terms, from_terms
 """
 GAIN = """
 @from_terms

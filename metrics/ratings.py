@@ -1,13 +1,14 @@
-"""Measures of labelled candidates: shown documents with a label, such as a click, and a score, such as its probability.
+"""Measures of rated or labelled pairs of queries and documents: errors, losses, areas, calibration.
 
-They take the pairs of `rating`: the rating is the label, positive from `rel` on, and the prediction is the score. As
-there, a query's own figure is what a function returns, and `average` says which figure over queries is reported:
-`pooled` of all pairs, whoever's they are; `query`, the mean of the queries' own figures; or their mean weighted by
-`impressions`, what their pairs weigh, or `positives`, what their positive pairs weigh.
+A label is a rating, positive from `rel` on, and the prediction is a score such as the probability of a click. Each
+function returns the figure of every query (user). `average` of the measure says which figure over queries is reported:
+`pooled` of all pairs, where errors are means weighted by pairs and `r2` and `explained_variance` come from `moments` of
+all queries; `query`, the mean of the queries' figures; or their mean weighted by `impressions` or `positives`.
+Where pairs have weights, sums over pairs are weighted, and a query weighs as much as its pairs together.
 
-A pooled area compares pairs of different queries, so that no sums over queries make it. Its `pseudo_values` do to the
-first order, which is how DeLong et al. 1988, doi:10.2307/2531595, find its variance, and Obuchowski 1997,
-doi:10.2307/2533958, that of clustered pairs.
+A pooled area compares pairs of different queries, so no sums over queries make it. Its `pseudo_values` do to the first
+order, which is how DeLong et al. 1988, doi:10.2307/2531595, find its variance, and Obuchowski 1997,
+doi:10.2307/2533958, the variance of clustered pairs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,116 @@ from dataclasses import replace
 import numpy as np
 
 from rankledger.metrics.block import Floats, cut, divide, sum_down
-from rankledger.metrics.pairs import Binning, RatingsBlock, binned, log_losses, precision_area, roc_area, squared_gaps
+from rankledger.metrics.pairs import (
+    Binning,
+    RatingsBlock,
+    absolute_errors,
+    binned,
+    log_losses,
+    precision_area,
+    roc_area,
+    squared_errors,
+    squared_gaps,
+)
 
-__all__ = ["auc", "brier", "calibration_error", "lauc", "log_loss", "pr_auc"]
+__all__ = [
+    "auc",
+    "brier",
+    "calibration_error",
+    "explained_variance",
+    "lauc",
+    "log_loss",
+    "mae",
+    "mse",
+    "pr_auc",
+    "r2",
+    "rmse",
+]
+
+
+def mae(block: RatingsBlock) -> Floats:
+    """Mean absolute error of a query's predictions.
+
+    Formula: mean |prediction - rating|.
+
+    Returns:
+        (Q,), in units of the rating, 0 or more, lower is better; NaN where a query has no pair.
+
+    Reference:
+        Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
+    """
+    return block.mean(absolute_errors(block))
+
+
+def mse(block: RatingsBlock) -> Floats:
+    """Mean squared error of a query's predictions.
+
+    Formula: mean (prediction - rating)².
+
+    Returns:
+        (Q,), in squared units of the rating, 0 or more, lower is better; NaN where a query has no pair.
+
+    Reference:
+        Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
+    """
+    return block.mean(squared_errors(block))
+
+
+def rmse(block: RatingsBlock) -> Floats:
+    """Root mean squared error of a query's predictions.
+
+    Formula: √ mean (prediction - rating)².
+
+    Returns:
+        (Q,), in units of the rating, 0 or more, lower is better; NaN where a query has no pair.
+
+    Reference:
+        Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
+    """
+    return np.sqrt(mse(block))
+
+
+def r2(block: RatingsBlock) -> Floats:
+    """Coefficient of determination: 1 minus the squared errors over the squared deviations of ratings from their mean.
+
+    Formula: 1 - Σ (prediction - rating)² / Σ (rating - mean rating)².
+
+    The mean is of the pairs that are looked at: the query's own, or all pairs where they are pooled.
+
+    Returns:
+        (Q,), at most 1, which exact predictions score; 0 for predicting the mean rating, below 0 for worse; NaN where
+        all ratings are equal (scikit-learn gives 1 to exact predictions of them and 0 to others). Pooled, ratings
+        count as equal whose variance is less than 1e-12 of their mean square, as seen from the middle of all ratings.
+
+    Reference:
+        Wright 1921, Correlation and causation, Journal of Agricultural Research 20; scikit-learn `r2_score`.
+    """
+    return 1.0 - divide(block.sum(squared_errors(block)), _squared_deviations(block, block.ratings))
+
+
+def explained_variance(block: RatingsBlock) -> Floats:
+    """Explained variance: 1 minus the variance of the errors over that of the ratings.
+
+    Formula: 1 - variance of (prediction - rating) / variance of the rating.
+
+    It differs from `r2` in that predictions may all be too high or too low by the same amount.
+
+    Returns:
+        (Q,), at most 1, which predictions score that are off by a constant; NaN as for `r2`.
+
+    Reference:
+        scikit-learn `explained_variance_score`.
+    """
+    errors = block.predictions - block.ratings
+    return 1.0 - divide(_squared_deviations(block, errors), _squared_deviations(block, block.ratings))
+
+
+def _squared_deviations(block: RatingsBlock, values: Floats) -> Floats:
+    """(Q,): the sum of squared deviations from the query's mean; exactly 0 where all its values are equal."""
+    mean = block.mean(np.where(np.isnan(values), 0.0, values))
+    deviations = np.where(np.isnan(values), 0.0, values - mean)
+    equal = np.fmax.reduce(values, axis=0) == np.fmin.reduce(values, axis=0)
+    return np.where(equal, 0.0, block.sum(deviations**2))
 
 
 def auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
