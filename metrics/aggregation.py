@@ -1,18 +1,17 @@
-"""From one value per query to one figure per dataset: weighted means, moments of rating pairs, and jackknife errors.
+"""Estimates over queries from scores: weighted means, moments of rating pairs, and jackknife errors.
 
-A figure is `backward(Σ weight · forward(value) / Σ weight)`: with the identity both ways a mean, with square and square
-root a root mean square, with logarithm and exponential a geometric mean. Both sums are linear in the queries, so that a
-resample of the queries is a matrix product. A figure that is no mean on any scale is made of several; see `moments`.
-One that no sums over queries make, as it compares pairs of different queries, is linearised; see `LINEARISED`.
+An estimate is `backward(Σ weight · forward(score) / Σ weight)`. The identity both ways gives a mean, square and square
+root a root mean square, logarithm and exponential a geometric mean. Both sums are linear in the queries, so a resample
+of the queries is a matrix product. An estimate that is no mean on any scale is made of several means: see `moments`. If
+no sums over queries make it, because it compares pairs of different queries, it is linearized: see `LINEARISED`.
 
-The means are sums over pairs divided by the number of pairs, and sums over queries of what each query adds: a resample
-of the queries has its own, and its figure is exactly that of its pairs. A variance is the mean of squares less the
-square of the mean, which cancel where values are far from 0: they are taken from an origin in their midst, one for all
-queries.
+The means are sums over pairs divided by the number of pairs, as sums over queries. A resample of the queries has its
+own sums, and its estimate is exactly the estimate of its pairs. A variance is the mean of squares less the square of
+the mean, which cancel if values are far from 0. So values are taken from an origin between them, one for all queries.
 
-A bootstrap resample holds 63% of the queries, and so less of the catalogue than all of them: it would say that coverage
-is lower than it is. Leaving a few queries out at a time keeps nearly all of the set. It gives a standard error alone:
-no interval, and no correction of bias.
+A bootstrap resample holds 63% of the queries, and so less of the catalogue: coverage would look lower than it is.
+Leaving out a few queries at a time keeps nearly all of the set. It gives a standard error, but no interval and no
+correction of bias.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ _FLOOR = 0.00001  # trec_eval's MIN_GEO_MEAN: the least value of a query, for on
 
 @dataclass(frozen=True)
 class Aggregation:
-    """The scale on which values are averaged.
+    """Scale on which scores are averaged.
 
     Attributes:
-        forward: takes values to the scale they are averaged on.
-        backward: takes means back, (1, …) to (1, …); or several to one figure, (S, …) to (1, …).
-        slope: how much the figure moves with each mean, (S, …) to (S, …): the derivative of `backward`.
+        forward: Takes scores to the scale.
+        backward: Takes means back, (1, …) to (1, …), or several means to one estimate, (S, …) to (1, …).
+        slope: Derivative of `backward` by each mean, (S, …) to (S, …).
     """
 
     forward: Callable[[Floats], Floats]
@@ -75,7 +74,7 @@ class Aggregation:
 
 
 def unchanged(values: Floats) -> Floats:
-    """The values as they are."""
+    """Return the values."""
     return values
 
 
@@ -84,7 +83,7 @@ def _floored_logarithm(values: Floats) -> Floats:
 
 
 def _slope_of_root(means: Floats) -> Floats:
-    """Half the reciprocal of the root; 0 where the mean is 0, for then every value is 0 and none of them moves it."""
+    """Return half the reciprocal of the root. 0 if the mean is 0, because every value is 0 then and none moves it."""
     return np.divide(0.5, np.sqrt(means), out=np.zeros_like(means), where=means > 0)
 
 
@@ -107,16 +106,16 @@ CALIBRATION_ERROR = Aggregation(forward=unchanged, backward=_sum_of_gaps, slope=
 def contributions(
     aggregation: Aggregation, values: Floats, weights: Floats, *, undefined_is_zero: bool
 ) -> tuple[Floats, Floats]:
-    """What each query adds to the two sums of a figure. The only place that decides what an undefined query counts as.
+    """Return what each query adds to the two sums of an estimate. Nothing else decides how undefined queries count.
 
     Args:
-        aggregation: the scale to average on.
-        values: (Q,) scores, or (S, Q) of several means, NaN where undefined.
-        weights: (Q,) what each query weighs.
-        undefined_is_zero: whether an undefined query counts as one that scored 0, or not at all.
+        aggregation: Scale to average on.
+        values: (Q,) scores, or (S, Q) values of several means, NaN if undefined.
+        weights: (Q,) weights of the queries.
+        undefined_is_zero: True if an undefined query counts as 0, False if it does not count.
 
     Returns:
-        Numerators and denominators, shaped as the values; no NaN.
+        Numerators and denominators, shaped as the values, without NaN.
     """
     defined = ~np.isnan(values)
     counted = np.where(defined | undefined_is_zero, weights, 0.0)
@@ -127,7 +126,7 @@ MOMENTS = ("rating", "squared_rating", "error", "squared_deviation", "squared_er
 
 
 def origins(blocks: Sequence[RatingsBlock]) -> tuple[float, float]:
-    """The middle between the least and the greatest rating of all blocks, and that of the errors; 0 without pairs."""
+    """Return the midpoint of all ratings of the blocks, and of the errors. 0 without pairs."""
     return (
         _middle([block.ratings for block in blocks]),
         _middle([block.predictions - block.ratings for block in blocks]),
@@ -135,12 +134,12 @@ def origins(blocks: Sequence[RatingsBlock]) -> tuple[float, float]:
 
 
 def moments(block: RatingsBlock, origins: tuple[float, float]) -> Floats:
-    """(5, Q): each query's means of `MOMENTS` over its pairs, NaN where it has none.
+    """Return each query's (5, Q) means of `MOMENTS` over its pairs, NaN if it has none.
 
     Args:
-        block: the rating pairs of each query.
-        origins: of all the dataset's pairs; the ratings and their squares are taken from the first, the errors and
-            their squared deviations from the second, the squared errors from 0.
+        block: Rating pairs of each query.
+        origins: Origins of all pairs of the dataset. Ratings and their squares are taken from the first, errors and
+            squared deviations of errors from the second, squared errors from 0.
     """
     padded = np.isnan(block.ratings)
     errors = np.where(padded, 0.0, block.predictions - block.ratings)
@@ -151,25 +150,25 @@ def moments(block: RatingsBlock, origins: tuple[float, float]) -> Floats:
 
 
 def pooled_moments(blocks: Sequence[RatingsBlock]) -> Floats:
-    """(5, Q): the `moments` of all queries of a dataset, from origins in the midst of its pairs."""
+    """Return the (5, Q) `moments` of all queries of a dataset, from the midpoints of its pairs."""
     found = origins(blocks)
     return np.concatenate([moments(block, found) for block in blocks], axis=1)
 
 
 def pooled_auc(blocks: Sequence[RatingsBlock], *, rel: float = 1) -> Floats:
-    """(1, Q): the `pseudo_values` of the `auc` of all pairs."""
+    """Return the (1, Q) `pseudo_values` of the `auc` of all pairs."""
     return pseudo_values(blocks, lambda pairs: roc_area(pairs, rel))
 
 
 def pooled_pr_auc(blocks: Sequence[RatingsBlock], *, rel: float = 1) -> Floats:
-    """(1, Q): the `pseudo_values` of the `pr_auc` of all pairs."""
+    """Return the (1, Q) `pseudo_values` of the `pr_auc` of all pairs."""
     return pseudo_values(blocks, lambda pairs: precision_area(pairs, rel))
 
 
 def pooled_calibration_error(
     blocks: Sequence[RatingsBlock], *, bins: float = 15, binning: Binning = "width", rel: float = 1
 ) -> Floats:
-    """(bins, Q): of each query the sum of label - prediction in each bin of all pairs, over the weight of its pairs."""
+    """Return (bins, Q) sums of label - prediction of each query in each bin of all pairs, over its weight."""
     pairs, queries = in_one_column(blocks)
     codes, gaps = binned(pairs, bins, binning, rel)
     weight, n_bins = _pair_weight(blocks), int(bins)
@@ -179,14 +178,14 @@ def pooled_calibration_error(
 
 
 def pseudo_values(blocks: Sequence[RatingsBlock], influence: Callable[[RatingsBlock], tuple[Floats, Floats]]) -> Floats:
-    """(1, Q): numbers whose mean, weighted by the queries' pairs, is a figure of all pairs.
+    """Return (1, Q) numbers whose mean, weighted by the pairs of the queries, is an estimate over all pairs.
 
-    Where queries are weighed otherwise, as in a resample, their mean moves as the figure does, to the first order.
+    If queries are weighted otherwise, as in a resample, their mean moves as the estimate does, to the first order.
 
     Args:
-        blocks: all queries of a dataset.
-        influence: gives the figure of one query, (1,), and how much it moves with the weight of each of its pairs,
-            (P, 1), times that weight, which sums to 0.
+        blocks: All queries of a dataset.
+        influence: Returns the estimate over the pairs of one query, (1,), and its derivative by the weight of each
+            pair, (P, 1), times this weight, which sums to 0.
     """
     pairs, queries = in_one_column(blocks)
     figure, pulls = influence(pairs)
@@ -196,7 +195,6 @@ def pseudo_values(blocks: Sequence[RatingsBlock], influence: Callable[[RatingsBl
 
 
 def _pair_weight(blocks: Sequence[RatingsBlock]) -> Floats:
-    """(Q,): what the pairs of each query weigh together."""
     return np.concatenate([block.weight for block in blocks])
 
 
@@ -217,7 +215,7 @@ def _explained_variance(means: Floats) -> Floats:
 
 
 def _variance(means: Floats) -> Floats:
-    """The variance of the ratings, NaN where it is 0 or lost in the rounding of their squares."""
+    """Return the variance of the ratings, NaN if it is 0 or lost in the rounding of their squares."""
     rating, squared_rating, _, _, _ = means
     variance = squared_rating - rating**2
     return np.where(variance > 1e-12 * squared_rating, variance, np.nan)
@@ -236,7 +234,7 @@ def _explained_variance_slope(means: Floats) -> Floats:
 
 
 def _slope(means: Floats, unexplained: Floats, of_unexplained: tuple[Floats, Floats, Floats]) -> Floats:
-    """(5, …): the derivative of 1 - unexplained / variance by each mean, given that of what is unexplained."""
+    """Return the (5, …) derivative of 1 - unexplained / variance by each mean, from the derivative of `unexplained`."""
     rating = means[0]
     variance = _variance(means)
     of_ratings = np.stack([-2 * rating, np.ones_like(rating)]) * unexplained / variance**2
@@ -279,20 +277,20 @@ def delete_a_group_error(
     *,
     groups: int = GROUPS,
 ) -> float:
-    """The standard error of a figure of all queries, by a delete-a-group jackknife over clusters.
+    """Return the standard error of an estimate over all queries, by a delete-a-group jackknife over clusters.
 
-    Clusters are dealt to G groups like cards, in their order: cluster c goes to group c modulo G, so that groups are of
-    equal size or differ by one. With θ_g the figure without group g the error is √((G - 1) / G Σ (θ_g - mean θ)²). With
-    as many groups as queries it is the plain jackknife.
+    Clusters are dealt to G groups like cards: cluster c goes to group c modulo G, so that sizes of groups differ by at
+    most 1. With θ_g the estimate without group g the error is √((G - 1) / G Σ (θ_g - mean θ)²). With as many groups
+    as queries this is the plain jackknife.
 
     Args:
-        figure: takes a block, or the sums of its lists, to one figure.
-        block: the documents each query was given, or its scores and confidences.
-        clusters: (Q,) the cluster of each query, from 0 on; None where each query stands for itself.
-        groups: the most groups that are made.
+        figure: Takes a block, or the sums of its lists, to one estimate.
+        block: Documents that each query was given, or its scores and confidences.
+        clusters: (Q,) cluster of each query, from 0 on. None if each query is its own.
+        groups: Maximum number of groups.
 
     Returns:
-        0 or more; NaN where there are fewer than two clusters, or the figure is undefined without some group.
+        0 or more. NaN for fewer than two clusters, or if the estimate is undefined without some group.
 
     Reference:
         Kott 2001, The delete-a-group jackknife, Journal of Official Statistics 17, 521-526; the plain one is Efron &
@@ -316,12 +314,12 @@ def delete_a_group_error(
 
 @dataclass(frozen=True, eq=False)
 class _Without:
-    """The lists of all queries but some: what all of them come to, less what is left out.
+    """Lists of all queries but some: the sums over all of them less the sums over those left out.
 
     Attributes:
-        out: the queries that are left out.
-        n_all: how many queries there are with these.
-        whole: gives what a method of the block of all gives, by its name and arguments.
+        out: Queries that are left out.
+        n_all: Number of queries with them.
+        whole: Returns the result of a method of the block of all queries, by name and arguments.
     """
 
     out: CatalogueBlock
@@ -330,42 +328,34 @@ class _Without:
 
     @property
     def n_documents(self) -> int:
-        """As `CatalogueBlock`: of the catalogue, whoever is left out."""
+        """Documents of the catalogue, regardless of the queries left out."""
         return self.out.n_documents
 
     @property
     def n_queries(self) -> int:
-        """As `CatalogueBlock`, of the lists that are left, as are all others."""
         return self.n_all - self.out.n_queries
 
     @property
     def popularity(self) -> Floats | None:
-        """As `CatalogueBlock`."""
         return self.out.popularity
 
     @property
     def features(self) -> Mapping[str, Sparse]:
-        """As `CatalogueBlock`."""
         return self.out.features
 
     def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
-        """As `CatalogueBlock`."""
         return self._left("exposure", k, new)
 
     def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
-        """As `CatalogueBlock`."""
         return self._left("attention", k, attention, rel)
 
     def wanted(self, rel: float) -> Floats:
-        """As `CatalogueBlock`."""
         return self._left("wanted", rel)
 
     def consumed(self) -> Floats:
-        """As `CatalogueBlock`."""
         return self._left("consumed")
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
-        """As `CatalogueBlock`."""
         all_sums, n_lists = self.whole("unit_sums", k)
         gone, n_gone = self.out.unit_sums(k)
         return _less(all_sums, gone), n_lists - n_gone
@@ -375,7 +365,7 @@ class _Without:
 
 
 def _less(whole: npt.NDArray[Any], gone: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """By document; the last ones may have nothing that is gone."""
+    """Return sums by document less the other sums, which may lack the last documents."""
     left = whole.copy()
     left[: len(gone)] -= gone
     return left

@@ -26,15 +26,15 @@ __all__ = ["Ranked", "RankingsBlock", "ap_corr", "compat", "kendall_distance", "
 
 @from_terms
 def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
-    """Kendall tau distance: the pairs of documents in which the more relevant one stands below the less relevant one.
+    """Count the pairs of documents with the more relevant one below the other: the Kendall tau distance.
 
     Formula: pairs whose more relevant document stands below.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), a count of inversions, lower is better; NaN where fewer than two judged documents were retrieved within k.
+        (Q,), a count of inversions, lower is better. NaN if fewer than two judged documents were retrieved within k.
 
     Reference:
         Kendall 1938, doi:10.1093/biomet/30.1-2.81.
@@ -45,15 +45,15 @@ def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
 
 @from_terms
 def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Terms:
-    """Kendall's tau-b: concordant minus discordant pairs, corrected for equal grades.
+    """Compute Kendall's tau-b: concordant minus discordant pairs, corrected for equal grades.
 
     Formula: (concordant - discordant) / √(pairs · pairs of unequal grade).
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), in [-1, 1]; NaN where the judged documents retrieved within k are fewer than two or all of one grade.
+        (Q,) scores in [-1, 1]. NaN if the judged documents retrieved within k are fewer than two or all of one grade.
 
     Reference:
         Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
@@ -67,7 +67,7 @@ def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Terms:
 
 @from_terms
 def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
-    """AP correlation: Kendall's tau that counts a disorder the more, the higher it stands.
+    """Compute the AP correlation: Kendall's tau with more weight on the top of the ranking.
 
     Formula: Σ_{i>1} (concordant - discordant above) / (i - 1) / (compared - 1).
 
@@ -77,10 +77,10 @@ def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
     all grades differ.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), in [-1, 1]; NaN where the judged documents retrieved within k are fewer than two or all of one grade.
+        (Q,) scores in [-1, 1]. NaN if the judged documents retrieved within k are fewer than two or all of one grade.
 
     Reference:
         Yilmaz, Aslam & Robertson 2008, doi:10.1145/1390334.1390435; equal grades as in the accuracy of Urbano & Marrero
@@ -99,12 +99,12 @@ def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
 
 
 def _compared(block: JudgedBlock, k: int | None) -> Bools:
-    """(H, Q): the judged documents within k."""
+    """Return (H, Q) True for judged documents within k."""
     return (block.grades >= 0) & (block.ranks <= cut(k))
 
 
 def _pairs(block: JudgedBlock, k: int | None) -> tuple[Floats, Floats, Floats]:
-    """The concordant and the discordant pairs that each document makes with those above, (H, Q); documents compared."""
+    """Return each document's (H, Q) concordant and discordant pairs with documents above it."""
     compared = _compared(block, k)
     grades = np.where(compared, block.grades, np.nan)  # a comparison with NaN is false both ways
     concordant = np.zeros(grades.shape)
@@ -146,7 +146,7 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class RankingsBlock:
-    """A model's rankings, and those of others to compare them with.
+    """Rankings of a model, and of other models to compare them with.
 
     Attributes:
         ranked: the model's.
@@ -159,7 +159,7 @@ class RankingsBlock:
 
 @from_terms
 def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Terms:
-    """Compatibility: the rank-biased overlap with the most similar ideal ranking, divided by its maximum.
+    """Compute the compatibility: the rank-biased overlap with the most similar ideal ranking, over its maximum.
 
     Formula: Σ p^(d - 1) |first d ∩ first d of the most similar ideal| / d / its maximum.
 
@@ -167,11 +167,11 @@ def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Term
     do in the ranking, those not retrieved after them. The maximum is its overlap with itself.
 
     Args:
-        k: the depth down to which is compared, however short the rankings; None is the length of the longer one.
-        p: persistence, the chance of looking one document further, in (0, 1).
+        k: The depth down to which is compared, however short the rankings; None is the length of the longer one.
+        p: Persistence, the probability of looking one document further, in (0, 1).
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document is judged with a grade above 0.
+        (Q,) scores in [0, 1]. NaN if no document is judged with a grade above 0.
 
     Reference:
         Clarke, Vtyurina & Smucker 2021, doi:10.1145/3451161; ir_measures `Compat`. The authors' program compares down
@@ -200,7 +200,7 @@ def rbo(
     p: float = 0.9,
     form: Literal["extrapolated", "minimum", "residual"] = "extrapolated",
 ) -> Floats:
-    """Rank-biased overlap with the ranking of another model, extrapolated beyond the end of both.
+    """Compute the rank-biased overlap with another model's ranking, extrapolated beyond the end of both.
 
     Formula: (1 - p) Σ p^(d - 1) |first d ∩ first d of the other model| / d, extrapolated.
 
@@ -210,16 +210,16 @@ def rbo(
     documents, and l otherwise.
 
     Args:
-        block: the model's rankings and the others'; all documents count, judged or not.
-        model: the name of the other model.
-        k: ranks to look at in both lists; None looks at all.
-        p: persistence, the chance of looking one document further, in (0, 1).
+        block: The model's rankings and the others'; all documents count, judged or not.
+        model: The name of the other model.
+        k: Number of ranks of both lists. None counts all.
+        p: Persistence, the probability of looking one document further, in (0, 1).
         form: `extrapolated`; `minimum`, as if nothing below the ends were in both lists; `residual`, how much more it
             could be at most, if all that could be in both lists were.
 
     Returns:
-        (Q,), in [0, 1], 1 for equal lists; 0 where one of the two retrieved nothing (the residual is then 1 at most),
-        NaN where neither retrieved anything or the other model's output is missing.
+        (Q,) scores in [0, 1], 1 for equal lists. 0 if one of the two retrieved nothing (residual at most 1).
+        NaN if both retrieved nothing, or if the other model's output is missing.
 
     Reference:
         Webber, Moffat & Zobel 2010, doi:10.1145/1852102.1852106, equation 32; `minimum` is equation 11 and `residual`
@@ -243,7 +243,7 @@ def rbo(
 
 
 def _residual(shorter: Floats, longer: Floats, n_shared: npt.NDArray[np.int64], p: float, weights: Floats) -> Floats:
-    """(Q,): what the depths weigh at which two lists could still agree, times how much more they could.
+    """Return (Q,) weights of depths at which two lists could still agree, times the possible gain in agreement.
 
     Below its end each list may hold what the other one has; from depth f = s + l - X on, X documents being in both,
     they may agree wholly.
@@ -255,7 +255,7 @@ def _residual(shorter: Floats, longer: Floats, n_shared: npt.NDArray[np.int64], 
 
 
 def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Of each document in both lists the query and the deeper of its ranks; query by query, the upper ones first."""
+    """Return the query and the greater rank of each document in both lists, by query and rank."""
     if other is None or not len(other.documents):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     near, others = np.flatnonzero(one.ranks <= deepest), np.flatnonzero(other.ranks <= deepest)
@@ -271,7 +271,7 @@ def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDA
 
 
 def _ideal_places(block: JudgedBlock) -> Floats:
-    """(H, Q): the rank of each document graded above 0 in that ideal ranking which is most like the ranking."""
+    """Return (H, Q) ranks of documents graded above 0 in the ideal ranking most similar to the ranking."""
     places = np.ones(block.ranks.shape)
     distinct = np.unique(block.grades[block.grades > 0])
     if MANY_ROWS * len(distinct) < len(places):
@@ -285,7 +285,7 @@ def _ideal_places(block: JudgedBlock) -> Floats:
 
 
 def _weights(p: float, deepest: float) -> Floats:
-    """(D + 1,): Σ p**(i - 1) / i over the depths i up to 0, 1 … D; at D the rest is negligible, or D is the deepest."""
+    """Return (D + 1,) sums Σ p**(i - 1) / i over depths i up to 0, 1 … D, beyond which the rest is negligible."""
     if not 0 < p < 1:
         raise ValueError(f"p must be between 0 and 1, found {p:g}")
     n_depths = min(deepest, math.ceil(math.log(_NEGLIGIBLE * (1 - p)) / math.log(p)))
@@ -294,6 +294,6 @@ def _weights(p: float, deepest: float) -> Floats:
 
 
 def _between(weights: Floats, first: Floats, last: npt.NDArray[np.float64] | np.float64) -> Floats:
-    """The weight of the depths from `first` to `last`, both included."""
+    """Return the weight of the depths from `first` to `last`, both included."""
     end = len(weights) - 1
     return weights[np.minimum(last, end).astype(np.intp)] - weights[np.minimum(first - 1, end).astype(np.intp)]

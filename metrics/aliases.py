@@ -57,7 +57,7 @@ class ToolAliases:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One way to read a text: the key among the aliases, the bare name, and the cutoff or number after the name."""
+    """Reading of a text: key among the aliases, bare name, and the cutoff or number after the name."""
 
     key: str
     name: str

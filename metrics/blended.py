@@ -32,7 +32,7 @@ class _Ratios:
 
     @classmethod
     def of(cls, block: JudgedBlock, k: int | None, beta: float, gain: GradedGain) -> _Ratios:
-        """Those of a block; the errors are those of the metrics."""
+        """Return the ratios of a block. Errors are those of the metrics."""
         if not beta >= 0:
             raise ValueError(f"beta must be at least 0, found {beta:g}")
         if beta > 1e9:
@@ -46,17 +46,17 @@ class _Ratios:
 
     @property
     def n_gaining(self) -> Floats:
-        """(Q,): the judged documents that gain."""
+        """Numbers of judged documents with gain, (Q,)."""
         return sum_down(self.ideal > 0)
 
     def terms(self, weights: Floats | Bools, divisor: Floats | float = 1.0) -> Terms:
-        """The ratios by these weights, (H, Q); undefined for a query without a judged document that gains."""
+        """Return the ratios with these (H, Q) weights, undefined for a query without a judged document with gain."""
         factors = {"gain": self.gained, "blended ratio": self.ratios}
         terms: Floats = np.multiply(np.where(self.gained > 0, self.ratios, 0.0), weights)
         return Terms(terms, factors, divisor=divisor, defined=self.n_gaining > 0)
 
     def best(self) -> Bools:
-        """(H, Q): the first of the documents that gain most, which are at least something."""
+        """Return (H, Q) True for the first document with the maximum gain, if that is positive."""
         return _first((self.gained == self.gained.max(axis=0)) & (self.gained > 0))
 
 
@@ -69,7 +69,7 @@ def q_measure(
     gain: GradedGain = "linear",
     denominator: Literal["relevant", "cutoff"] = "cutoff",
 ) -> Terms:
-    """Q-measure: average precision for graded relevance.
+    """Compute the Q-measure: average precision for graded relevance.
 
     Formula: Σ (C + beta cg) / (rank + beta ideal cg) of each document with gain, the C-th of them / min(k, their
     number).
@@ -78,13 +78,13 @@ def q_measure(
     documents gain, cg is the sum of their gains, and cg* that of the r best judged documents.
 
     Args:
-        k: ranks to count; None counts all.
-        beta: how much the gains weigh, from 0 to 1e9; with 0 it is average precision.
+        k: Number of ranks to count. None counts all.
+        beta: How much the gains weigh, from 0 to 1e9; with 0 it is average precision.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
         denominator: `cutoff` divides by min(R, k), R being the judged documents that gain; `relevant` by R.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+        (Q,) scores in [0, 1]. NaN if the query has no judged document with positive gain.
 
     Reference:
         Sakai 2005, doi:10.1007/978-3-540-31871-2_22; NTCIREVAL, which divides by min(R, k).
@@ -96,17 +96,17 @@ def q_measure(
 
 @from_terms
 def o_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: GradedGain = "linear") -> Terms:
-    """O-measure: the blended ratio at the first document that gains, for a reader who wants one.
+    """Compute the O-measure: the blended ratio at the first document with gain.
 
     Formula: (1 + beta gain) / (rank + beta ideal cg) of the first document with gain.
 
     Args:
-        k: ranks to count; None counts all.
-        beta: how much the gains weigh, from 0 to 1e9; with 0 it is the reciprocal rank.
+        k: Number of ranks to count. None counts all.
+        beta: How much the gains weigh, from 0 to 1e9; with 0 it is the reciprocal rank.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
-        (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
+        (Q,) scores in [0, 1]. 0 if none was retrieved. NaN if the query has no judged document with positive gain.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -118,17 +118,17 @@ def o_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
 
 @from_terms
 def p_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: GradedGain = "linear") -> Terms:
-    """P-measure: the blended ratio at the first of the best documents retrieved, for a reader who stops there.
+    """Compute the P-measure: the blended ratio at the first of the best retrieved documents.
 
     Formula: (C + beta cg) / (rank + beta ideal cg) of the first document with the greatest gain in the list.
 
     Args:
-        k: ranks of the list; None counts all.
-        beta: how much the gains weigh, from 0 to 1e9; with 0 it is precision at that rank.
+        k: Number of ranks of the list. None counts all.
+        beta: How much the gains weigh, from 0 to 1e9; with 0 it is precision at that rank.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
-        (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
+        (Q,) scores in [0, 1]. 0 if none was retrieved. NaN if the query has no judged document with positive gain.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -140,17 +140,17 @@ def p_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
 
 @from_terms
 def p_plus(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: GradedGain = "linear") -> Terms:
-    """P-plus: the mean blended ratio at the documents that gain, down to the first of the best documents retrieved.
+    """Compute P-plus: the mean blended ratio at documents with gain, down to the first of the best ones.
 
     Formula: mean of (C + beta cg) / (rank + beta ideal cg) over the documents with gain down to that of p_measure.
 
     Args:
-        k: ranks of the list; None counts all.
-        beta: how much the gains weigh, from 0 to 1e9; with 0 it is the mean of precisions.
+        k: Number of ranks of the list. None counts all.
+        beta: How much the gains weigh, from 0 to 1e9; with 0 it is the mean of precisions.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
-        (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
+        (Q,) scores in [0, 1]. 0 if none was retrieved. NaN if the query has no judged document with positive gain.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -172,20 +172,20 @@ def ncu(
     gamma: float = 0.95,
     gain: GradedGain = "linear",
 ) -> Terms:
-    """Normalised cumulative utility: the blended ratio where readers stop, by how many of them do.
+    """Compute the normalized cumulative utility: blended ratios weighted by the readers who stop there.
 
     Formula: Σ share of the readers that stop · (C + beta cg) / (rank + beta ideal cg) over the documents with gain.
 
     Args:
-        k: ranks to count; None counts all.
-        beta: how much the gains weigh in the blended ratio, from 0 to 1e9; 0 makes it precision.
+        k: Number of ranks to count. None counts all.
+        beta: How much the gains weigh in the blended ratio, from 0 to 1e9; 0 makes it precision.
         stop: `rank_biased`: of readers who stop at a document that gains, gamma times as many stop at the next;
             `graded`: readers stop at each in proportion to its gain.
-        gamma: how many more go on for the next document that gains, above 0 and at most 1; 1 makes it Q-measure.
+        gamma: How many more go on for the next document that gains, above 0 and at most 1; 1 makes it Q-measure.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+        (Q,) scores in [0, 1]. NaN if the query has no judged document with positive gain.
 
     Reference:
         Sakai & Robertson 2008, Modelling a user population for designing information retrieval metrics, EVIA;
@@ -202,6 +202,6 @@ def ncu(
 
 
 def _first(rows: Bools) -> Bools:
-    """(H, Q): the first row of each column that is true."""
+    """Return (H, Q) True for the first true row of each column."""
     first: Bools = rows & (rows.cumsum(axis=0) == 1)
     return first

@@ -1,4 +1,4 @@
-"""What a ranking metric needs of each query: the ranks and grades of the judged documents, one column per query."""
+"""Judged documents of queries as arrays, one column per query, and the terms that metrics make from them."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ _PER_QUERY = ("query_ids", "judged_grades", "n_judged", "n_retrieved", "n_docume
 
 @dataclass(frozen=True, eq=False)
 class JudgedBlock:
-    """The judged documents of Q queries: at most H of a query's were retrieved, at most J judged; H, J ≥ 1.
+    """Judged documents of Q queries, each with at most J of which it retrieved at most H.
 
     Attributes:
-        query_ids: (Q,) the queries' ids, str.
-        ranks: (H, Q) 1-based ranks of the judged documents retrieved, ascending down a column, inf where padded.
-        grades: (H, Q) their grades as judged (negative kept), NaN where padded.
-        tie_first: (H, Q) the first rank of the document's group of equal scores, inf where padded.
-        tie_last: (H, Q) the last rank of that group, inf where padded.
-        judgment_row: (H, Q) int32, the row of the judgments table that names the document, -1 where padded.
-        judged_grades: (J, Q) the grades of all the query's judgments, descending, NaN where padded.
+        query_ids: (Q,) query ids, str.
+        ranks: (H, Q) ranks of the retrieved judged documents, from 1 on, ascending down a column, inf where padded.
+        grades: (H, Q) grades of these documents as judged, negative ones included, NaN where padded.
+        tie_first: (H, Q) first rank of the document's group of equal scores, inf where padded.
+        tie_last: (H, Q) last rank of the group, inf where padded.
+        judgment_row: (H, Q) int32, row of the judgments table that names the document, -1 where padded.
+        judged_grades: (J, Q) grades of all judgments of the query, descending, NaN where padded.
         n_judged: (Q,) documents judged with a grade of at least 0.
-        n_retrieved: (Q,) documents retrieved, judged or not.
+        n_retrieved: (Q,) retrieved documents, judged or not.
         n_documents: (Q,) documents in the catalogue, NaN if unknown.
-        subtopic_grades: (S, H, Q) the grades of the documents retrieved for each of at most S subtopics, NaN where one
-            was not judged for it or where padded; None where judgments are of queries as a whole.
-        judged_subtopic_grades: (S, J, Q) those of all the query's judged documents, the greatest document id first.
+        subtopic_grades: (S, H, Q) grades of the retrieved documents for each of at most S subtopics, NaN if a document
+            was not judged for the subtopic, and where padded. None if judgments are of queries as a whole.
+        judged_subtopic_grades: (S, J, Q) grades of all judged documents of the query, the last document id first.
     """
 
     query_ids: npt.NDArray[np.object_]
@@ -79,39 +79,39 @@ class JudgedBlock:
     judged_subtopic_grades: Floats | None = None
 
     def relevant(self, rel: float) -> Bools:
-        """(H, Q): whether each retrieved document's grade is at least `rel`; False where padded.
+        """Return (H, Q) True for retrieved documents with a grade of at least `rel`, False where padded.
 
         Raises:
-            ValueError: `rel` is not above 0; documents graded 0 are judged not relevant.
+            ValueError: If `rel` is not above 0. Documents graded 0 are judged not relevant.
         """
         return self.grades >= _above_0(rel)
 
     def n_relevant(self, rel: float) -> Floats:
-        """(Q,): how many documents are judged with a grade of at least `rel`, retrieved or not; as `relevant`."""
+        """Return (Q,) numbers of documents judged with a grade of at least `rel`, retrieved or not."""
         return sum_down(self.judged_grades >= _above_0(rel))
 
     def ideal(self) -> JudgedBlock:
-        """The block of the perfect ranking: all judged documents, the best grade first."""
+        """Return the block of the perfect ranking: all judged documents, the best grade first."""
         return self._ideal
 
     def of(self, queries: npt.NDArray[np.intp]) -> JudgedBlock:
-        """The block of these queries alone, by their columns."""
+        """Return the block of some queries, by their columns."""
         return self._each(lambda array: np.ascontiguousarray(array[..., queries]), *_PER_QUERY, *_PER_ROW)
 
     def reordered(self, order: npt.NDArray[np.intp]) -> JudgedBlock:
-        """The block with the rows of each column in this order, (H, Q); the caller fixes the ranks."""
+        """Return the block with the rows of each column in this (H, Q) order. The caller sets the ranks."""
         return self._each(
             lambda array: np.take_along_axis(array, np.broadcast_to(order, array.shape), axis=-2), *_PER_ROW
         )
 
     def cut_at(self, depth: int | None) -> JudgedBlock:
-        """The block of the first `depth` documents of each ranking; all of them for None."""
+        """Return the block of the first `depth` documents of each ranking. None keeps all."""
         if depth is None:
             return self
         return replace(self._kept(self.ranks <= depth), n_retrieved=np.minimum(self.n_retrieved, depth))
 
     def condensed(self) -> JudgedBlock:
-        """The block of the rankings without their unjudged documents, those with a negative grade included.
+        """Return the block of the rankings without unjudged documents and those with a negative grade.
 
         Reference:
             Sakai 2007, doi:10.1145/1277741.1277756; trec_eval -J.
@@ -133,7 +133,7 @@ class JudgedBlock:
         )
 
     def _kept(self, rows: Bools) -> JudgedBlock:
-        """The block with the other rows as padding, where they stand."""
+        """Return the block with the other rows as padding."""
         return replace(
             self,
             ranks=np.where(rows, self.ranks, np.inf),
@@ -172,10 +172,10 @@ def _above_0(rel: float) -> float:
 
 
 def cut(k: int | None) -> float:
-    """The deepest rank that counts: `k`, or inf for None.
+    """Return the last rank that counts: `k`, or inf for None.
 
     Raises:
-        ValueError: `k` is below 1.
+        ValueError: If `k` is below 1.
     """
     if k is None:
         return np.inf
@@ -185,10 +185,10 @@ def cut(k: int | None) -> float:
 
 
 def sum_down(terms: npt.NDArray[Any]) -> Floats:
-    """(Q,): each column's sum, added from the top down.
+    """Return the (Q,) sum of each column, added from the top down.
 
     NumPy adds a row-major matrix row by row, but a column-major one or a single column pairwise, which rounds
-    differently: alone or among others, a query must get the same bits.
+    differently. A query must get the same bits alone and among others.
     """
     if terms.shape[1] == 1 and terms.shape[0]:
         return np.asarray(terms.cumsum(axis=0)[-1], dtype=np.float64)
@@ -196,7 +196,7 @@ def sum_down(terms: npt.NDArray[Any]) -> Floats:
 
 
 def gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
-    """(H, Q): what each retrieved document is worth; errors are those of `cg`."""
+    """Return the (H, Q) gain of each retrieved document. Errors are those of `cg`."""
     if gain == "binary":
         return block.relevant(rel).astype(np.float64)
     grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
@@ -209,7 +209,7 @@ def gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
 
 
 def check_grades(block: JudgedBlock, max_grade: float | None) -> float:
-    """`max_grade`, once it is known to be above 0 and no judgment of the block above it."""
+    """Return `max_grade`. Raise ValueError if it is not above 0, or if a judgment is above it."""
     if max_grade is None:
         raise ValueError("max_grade is needed: the grade of a perfect document")
     if not max_grade > 0:
@@ -221,32 +221,32 @@ def check_grades(block: JudgedBlock, max_grade: float | None) -> float:
 
 
 def greatest_grade(block: JudgedBlock) -> float:
-    """The greatest grade of any judgment of the block; 0 if all are below."""
+    """Return the maximum grade of all judgments of the block, 0 if all are below."""
     return float(np.fmax.reduce(block.judged_grades, axis=None, initial=0.0))
 
 
 def check_exponent(grade: float) -> None:
-    """Refuse a grade of which 2**grade, added up over any number of documents, may be infinite in doubles.
+    """Reject a grade for which sums of 2**grade over any number of documents may be infinite in doubles.
 
     Raises:
-        ValueError: it is; the message names it.
+        ValueError: If they may be. The message names the grade.
     """
     if grade > _GREATEST_EXPONENT:
         raise ValueError(f"grade {grade:g} is too large for 2**grade; rescale the grades or use linear gain")
 
 
 def check_summable(grade: float) -> None:
-    """Refuse a grade that, added up over any number of documents, may be infinite in doubles.
+    """Reject a grade for which sums over any number of documents may be infinite in doubles.
 
     Raises:
-        ValueError: it is; the message names it.
+        ValueError: If they may be. The message names the grade.
     """
     if grade > 2.0**_GREATEST_EXPONENT:
         raise ValueError(f"grade {grade:g} is too large to add up; rescale the grades")
 
 
 def divide(numerator: Floats, denominator: Floats | float) -> Floats:
-    """`numerator / denominator`, NaN where the denominator is 0: nothing to divide by means undefined."""
+    """Return `numerator / denominator`, NaN if the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio, zero = np.divide(numerator, denominator), np.equal(denominator, 0)
     return np.where(zero, np.nan, ratio) if zero.any() else np.asarray(ratio)
@@ -257,16 +257,18 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """A score of Q queries as `scale (rest + Σ terms) / divisor`.
+    """Score of Q queries before its last sum: the score is `scale (rest + Σ terms) / divisor`.
+
+    A metric is written as the function that gives these terms, so that what `explain` prints adds up by construction.
 
     Attributes:
-        terms: (H, Q) what each judged document retrieved adds; 0 where padded.
-        factors: (H, Q) each, by name: what a term is made of, for a reader of the arithmetic.
-        rest: (Q,) what is added beside the terms, such as a count of the unjudged documents or what was missed.
-        scale: what the sum is multiplied by.
-        divisor: (Q,) what it is divided by; the score is undefined where that is 0.
-        defined: (Q,) where the score is defined, beside that; everywhere by default.
-        ideal: the terms of the perfect ranking, where their sum is the divisor.
+        terms: (H, Q) what each retrieved judged document adds, 0 where padded.
+        factors: (H, Q) arrays by name: the factors of a term, which `explain` shows.
+        rest: (Q,) what is added to the terms, such as a count of the unjudged documents.
+        scale: Factor of the sum.
+        divisor: (Q,) what the sum is divided by. The score is undefined if it is 0.
+        defined: (Q,) True if the score is defined. True for all queries by default.
+        ideal: Terms of the perfect ranking if their sum is the divisor.
     """
 
     terms: Floats
@@ -278,18 +280,18 @@ class Terms:
     ideal: Terms | None = None
 
     def total(self) -> Floats:
-        """(Q,): the sum that is divided."""
+        """Return (Q,) sums before the division."""
         found = sum_down(self.terms)
         return self.scale * (found if self.rest is None else self.rest + found)
 
     def score(self) -> Floats:
-        """(Q,): the score, NaN where it is undefined."""
+        """Return (Q,) scores, NaN if undefined."""
         found = divide(self.total(), self.divisor)
         return found if self.defined is None else np.where(self.defined, found, np.nan)
 
 
 class from_terms(Generic[P]):  # noqa: N801
-    """Decorate the function that gives a metric's terms: a call gives the (Q,) scores, `terms` gives the terms."""
+    """Decorator of a function that returns a metric's terms. A call returns the (Q,) scores, `terms` the terms."""
 
     __qualname__: str
 
@@ -300,7 +302,7 @@ class from_terms(Generic[P]):  # noqa: N801
         self.__signature__ = inspect.signature(terms).replace(return_annotation=Floats)
 
     def __call__(self, block: JudgedBlock, *args: P.args, **parameters: P.kwargs) -> Floats:
-        """(Q,): the score of each query."""
+        """Return the (Q,) scores."""
         return self.terms(block, *args, **parameters).score()
 
     def __reduce__(self) -> str:

@@ -27,19 +27,19 @@ def rbp(
     rel: float = 1,
     max_grade: float | None = None,
 ) -> Terms:
-    """Rank-biased precision: (1 - p) Σ gain p**(rank - 1), not normalised by what the judgments could give.
+    """Compute the rank-biased precision: (1 - p) Σ gain p**(rank - 1), not normalized by an ideal list.
 
     Formula: (1 - p) Σ gain p^(rank - 1).
 
     Args:
-        p: persistence, the chance of reading on, in (0, 1).
-        k: ranks to count; None counts all.
+        p: Persistence, the probability of reading on, in (0, 1).
+        k: Number of ranks to count. None counts all.
         gain: `binary` is 1 for a relevant document; `graded` is grade / max_grade.
-        rel: the least grade that is relevant, for the binary gain.
-        max_grade: the grade that gains 1, for the graded gain; by default an evaluation's greatest.
+        rel: Minimum grade of a relevant document, for the binary gain.
+        max_grade: The grade that gains 1, for the graded gain; by default an evaluation's greatest.
 
     Returns:
-        (Q,), in [0, 1]; never NaN.
+        (Q,) scores in [0, 1], never NaN.
 
     Reference:
         Moffat & Zobel 2008, doi:10.1145/1416950.1416952; the graded form as in the TREC-COVID tables.
@@ -59,7 +59,7 @@ def rbp(
 def rbp_resid(
     block: JudgedBlock, *, p: float = 0.8, k: int | None = None, below: Literal["counted", "if_unjudged"] = "counted"
 ) -> Terms:
-    """Residual of rank-biased precision: how much it would rise, were every document without judgment relevant.
+    """Compute the residual of rank-biased precision: its rise if every unjudged document were relevant.
 
     Formula: 1 - (1 - p) Σ p^(rank - 1) of the judged documents.
 
@@ -68,13 +68,13 @@ def rbp_resid(
     the judged one before it and itself, and what is below the last of them is added in the end.
 
     Args:
-        p: persistence, the chance of reading on, in (0, 1).
-        k: ranks to count; None counts all.
+        p: Persistence, the probability of reading on, in (0, 1).
+        k: Number of ranks to count. None counts all.
         below: `counted` is the definition; `if_unjudged` is trec_eval 10's form, in which a list without unjudged
             documents has no residual, not even what would stand below it.
 
     Returns:
-        (Q,), in [0, 1]; never NaN; by definition 1 where nothing was retrieved.
+        (Q,) scores in [0, 1], never NaN; by definition 1 where nothing was retrieved.
 
     Reference:
         Moffat & Zobel 2008, doi:10.1145/1416950.1416952, section 5.
@@ -99,20 +99,20 @@ def err(
     max_grade: float | None = None,
     continuation: float = 1.0,
 ) -> Terms:
-    """Expected reciprocal rank: one over the rank at which a reader is satisfied, on average.
+    """Compute the expected reciprocal rank: 1 over the rank at which a reader is satisfied, on average.
 
     Formula: Σ 1/i · R_i · continuation^(i - 1) · Π_{j<i} (1 - R_j).
 
     The sum is over ranks i, R_i being the chance that the document at rank i satisfies.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
         grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
-        max_grade: the greatest grade, for `exponential`; by default an evaluation's greatest.
-        continuation: the chance that an unsatisfied reader goes on, in (0, 1]; 1 is the usual ERR.
+        max_grade: The maximum grade, for `exponential`; by default an evaluation's greatest.
+        continuation: The chance that an unsatisfied reader goes on, in (0, 1]; 1 is the usual ERR.
 
     Returns:
-        (Q,), in [0, 1]; never NaN.
+        (Q,) scores in [0, 1], never NaN.
 
     Reference:
         Chapelle et al. 2009, doi:10.1145/1645953.1646033; gdeval takes max_grade 4.
@@ -143,18 +143,18 @@ def nerr(
     max_grade: float | None = None,
     continuation: float = 1.0,
 ) -> Terms:
-    """Normalised expected reciprocal rank: ERR over that of the ideal list, all judged documents, the best grade first.
+    """Compute the normalized expected reciprocal rank: ERR over the ERR of the ideal list.
 
     Formula: err / err of all judged documents, best first.
 
     Args:
-        k: ranks to count in both lists; None counts all.
+        k: Ranks to count in both lists; None counts all.
         grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
-        max_grade: the greatest grade, for `exponential`; by default an evaluation's greatest.
-        continuation: the chance that an unsatisfied reader goes on, in (0, 1].
+        max_grade: The maximum grade, for `exponential`; by default an evaluation's greatest.
+        continuation: The chance that an unsatisfied reader goes on, in (0, 1].
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no judged document with a grade above 0.
+        (Q,) scores in [0, 1]. NaN if the query has no judged document with a grade above 0.
 
     Reference:
         Sakai & Song 2011, doi:10.1145/2009916.2010055, nERR of NTCIREVAL. The measures that ir_measures calls NERR8 to
@@ -167,17 +167,17 @@ def nerr(
 
 @from_terms
 def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = None, rel: float = 1) -> Terms:
-    """Breese's half-life utility: relevant documents weighted by 2**(-(rank - 1) / half_life), over the best possible.
+    """Compute Breese's half-life utility: relevant documents weighted by 2**(-(rank - 1) / half_life), over the ideal.
 
     Formula: Σ 2^(-(rank - 1) / half_life) / its greatest value.
 
     Args:
-        half_life: the ranks by which the weight halves, above 0.
-        k: ranks to count in the list and in the best possible one; None counts all.
-        rel: the least grade that is relevant.
+        half_life: The ranks by which the weight halves, above 0.
+        k: Ranks to count in the list and in the best possible one; None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Breese, Heckerman & Kadie 1998, arXiv:1301.7363, with (rank - 1) / half_life in the exponent where the paper has

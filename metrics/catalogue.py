@@ -1,4 +1,4 @@
-"""What a model recommends to all queries together: which documents of the catalogue, how evenly, how differently.
+"""Measures of a model's recommendations to all queries together: coverage, evenness, differences of lists.
 
 These metrics describe a set, not a query: one figure per dataset and no value per query. Their block also serves the
 metrics of `recommendation`, which have a value per query.
@@ -47,7 +47,7 @@ class Sparse:
     values: Floats
 
     def of(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Codes, Floats]:
-        """The entries of these rows in their order: the place of its row among `rows`, column and value of each."""
+        """Return the entries of these rows in order: index of the row among `rows`, column and value."""
         begins = self.starts[rows]
         sizes = self.starts[rows + 1] - begins
         places = np.repeat(np.arange(len(rows)), sizes)
@@ -55,13 +55,13 @@ class Sparse:
         return places, self.columns[entries], self.values[entries]
 
     def span(self, begin: int, end: int) -> Sparse:
-        """The rows from `begin` to before `end`, as views."""
+        """Return the rows from `begin` to before `end`, as views."""
         entries = slice(int(self.starts[begin]), int(self.starts[end]))
         starts = self.starts[begin : end + 1] - self.starts[begin]
         return Sparse(starts, self.columns[entries], self.values[entries])
 
     def take(self, rows: npt.NDArray[Any]) -> Sparse:
-        """A copy of these rows, in their order."""
+        """Return a copy of these rows, in their order."""
         _, columns, values = self.of(rows)
         sizes = self.starts[rows + 1] - self.starts[rows]
         return Sparse(np.concatenate([[0], np.cumsum(sizes)]), columns, values)
@@ -72,7 +72,7 @@ AttentionModel: TypeAlias = Literal["log2", "jarvelin", "geometric", "reciprocal
 
 @dataclass(frozen=True)
 class Attention:
-    """How much attention each rank gets.
+    """Attention that each rank gets.
 
     Attributes:
         model: at rank r, `log2` gives 1 / log2(r + 1), `jarvelin` 1 / max(1, log2 r), `geometric` p**(r - 1),
@@ -92,7 +92,7 @@ class Attention:
             raise ValueError(f"p must be between 0 and 1, found {self.p:g}")
 
     def of_ranks(self, n: int) -> Floats:
-        """(n,): the attention that ranks 1 to n get."""
+        """Return the (n,) attention of ranks 1 to n."""
         ranks = np.arange(1.0, n + 1)
         if self.model == "geometric":
             return np.asarray(self.p ** (ranks - 1))
@@ -105,7 +105,7 @@ class Attention:
 
 @dataclass(frozen=True, eq=False)
 class CatalogueBlock:
-    """The documents that each of Q queries was given, by number, and what is known of documents.
+    """Documents that each of Q queries was given, by number, and data about documents.
 
     Documents are numbered: first those of the catalogue, then others that somebody consumed or that are judged, then
     all others.
@@ -137,10 +137,10 @@ class CatalogueBlock:
         return int(self.codes.shape[1])
 
     def relevant(self, rel: float, k: int | None = None) -> Bools:
-        """(min(k, K), Q): whether each of the documents that count is relevant.
+        """Return (min(k, K), Q) True for relevant documents of the first k ranks.
 
         Raises:
-            ValueError: `rel` is not above 0, or the grades are not known.
+            ValueError: If `rel` is not above 0, or the grades are not known.
         """
         if not rel > 0:
             raise ValueError(f"rel must be above 0, found {rel:g}")
@@ -149,15 +149,15 @@ class CatalogueBlock:
         return self.grades[: len(self.first(k))] >= rel
 
     def first(self, k: int | None) -> Codes:
-        """(min(k, K), Q): the documents that count, of ranks 1 to `k`; all for None.
+        """Return the (min(k, K), Q) documents of ranks 1 to `k`, all for None.
 
         Raises:
-            ValueError: `k` is below 1.
+            ValueError: If `k` is below 1.
         """
         return self.codes[: None if k is None else int(cut(k))]
 
     def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
-        """In how many lists each document stands, by number; at least those of the catalogue are there.
+        """Return the number of lists with each document, by document number, for all documents of the catalogue.
 
         With `new` only lists of queries that had not consumed the document before count.
         """
@@ -170,34 +170,34 @@ class CatalogueBlock:
         return np.bincount(codes[counted], minlength=self.n_documents)
 
     def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
-        """The attention that each document gets in all lists, as `exposure`; where it is relevant, given `rel`."""
+        """Return the attention of each document over all lists, over lists in which it is relevant if `rel` is set."""
         codes = self.first(k)
         counted = codes >= 0 if rel is None else (codes >= 0) & self.relevant(rel, k)
         weights = np.broadcast_to(attention.of_ranks(len(codes))[:, np.newaxis], codes.shape)
         return _per_document(codes[counted], weights[counted], self.n_documents)
 
     def wanted(self, rel: float) -> Floats:
-        """For how many queries each document is relevant, retrieved or not, by number.
+        """Return the number of queries for which each document is relevant, retrieved or not, by document number.
 
         Raises:
-            ValueError: the judged documents are not known.
+            ValueError: If the judged documents are not known.
         """
         if self.judged is None:
             raise ValueError("it needs the judged documents")
         return _per_document(self.judged.columns, self.judged.values >= rel, self.n_documents)
 
     def consumed(self) -> Floats:
-        """How many of these queries consumed each document before, by number.
+        """Return the number of queries that consumed each document before, by document number.
 
         Raises:
-            ValueError: that is not known.
+            ValueError: If that is not known.
         """
         if self.history is None:
             raise ValueError("it needs what each query consumed before")
         return _per_document(self.history.columns, self.history.values, self.n_documents)
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
-        """The sum of the lists as unit vectors, a number per document, and how many lists hold anything."""
+        """Return the sum of the lists as unit vectors, by document number, and the number of nonempty lists."""
         codes = self.first(k)
         given = codes >= 0
         sizes = given.sum(axis=0)
@@ -206,7 +206,7 @@ class CatalogueBlock:
         return np.asarray(sums, dtype=np.float64), int(np.count_nonzero(sizes))
 
     def parts(self, *, _cells: int = _CELLS) -> Iterator[CatalogueBlock]:
-        """The block cut into spans of queries, each of as many as fit into a fixed number of cells."""
+        """Cut the block into spans of queries that fit into a fixed number of cells."""
         n_rows, n_queries = self.codes.shape
         width = max(1, _cells // max(1, n_rows))
         for begin in range(0, n_queries, width):
@@ -220,7 +220,7 @@ class CatalogueBlock:
             )
 
     def of(self, queries: npt.NDArray[np.int64]) -> CatalogueBlock:
-        """The block of these queries alone, by their columns."""
+        """Return the block of some queries, by their columns."""
         return replace(
             self,
             codes=self.codes[:, queries],
@@ -236,50 +236,43 @@ def _per_document(documents: Codes, values: npt.NDArray[Any], n_documents: int) 
 
 
 class Lists(Protocol):
-    """All that a figure of a set looks at: sums over the lists, so that those of some lists are quickly taken off."""
+    """Sums over lists that a measure of a set needs, from which sums over some lists can be subtracted."""
 
     @property
     def n_documents(self) -> int:
-        """Documents in the catalogue; 0 if unknown."""
+        """Documents in the catalogue, 0 if unknown."""
+        ...
 
     @property
-    def n_queries(self) -> int:
-        """As of a `CatalogueBlock`, as are the others."""
+    def n_queries(self) -> int: ...
 
     @property
-    def popularity(self) -> Floats | None:
-        """As of a `CatalogueBlock`, whoever of the queries is left out."""
+    def popularity(self) -> Floats | None: ...
 
     @property
-    def features(self) -> Mapping[str, Sparse]:
-        """As of a `CatalogueBlock`."""
+    def features(self) -> Mapping[str, Sparse]: ...
 
-    def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
-        """As of a `CatalogueBlock`."""
+    def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]: ...
 
-    def unit_sums(self, k: int | None) -> tuple[Floats, int]:
-        """As of a `CatalogueBlock`."""
+    def unit_sums(self, k: int | None) -> tuple[Floats, int]: ...
 
-    def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
-        """As of a `CatalogueBlock`."""
+    def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats: ...
 
-    def wanted(self, rel: float) -> Floats:
-        """As of a `CatalogueBlock`."""
+    def wanted(self, rel: float) -> Floats: ...
 
-    def consumed(self) -> Floats:
-        """As of a `CatalogueBlock`."""
+    def consumed(self) -> Floats: ...
 
 
 def item_coverage(block: Lists, *, k: int | None = None) -> float:
-    """Item coverage: the share of the catalogue that is recommended to at least one query.
+    """Compute the item coverage: the share of the catalogue that is recommended to any query.
 
     Formula: documents in any first k / documents.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure in [0, 1]; NaN where the catalogue is empty.
+        one figure in [0, 1]. NaN if the catalogue is empty.
 
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 4.2.1.
@@ -290,7 +283,7 @@ def item_coverage(block: Lists, *, k: int | None = None) -> float:
 
 
 def gini(block: Lists, *, k: int | None = None) -> float:
-    """Gini index: how unevenly the recommendations fall on the documents of the catalogue.
+    """Compute the Gini index: the inequality of recommendations over the documents of the catalogue.
 
     Formula: Σ (2i - n - 1) lists of the document that is i-th by them / (n Σ lists), n documents.
 
@@ -298,11 +291,11 @@ def gini(block: Lists, *, k: int | None = None) -> float:
     RecBole have this form; Elliot's is 1 - n / (n - 1) times it.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure in [0, 1]: 0 where all documents are given equally often, 1 - 1/n where all lists hold one and the
-        same; NaN where the catalogue is empty or nothing of it is recommended.
+        one figure in [0, 1]: 0 if all documents are given equally often, 1 - 1/n where all lists hold one and the
+        same. NaN if the catalogue is empty or nothing of it is recommended.
 
     Reference:
         Fleder & Hosanagar 2009, doi:10.1287/mnsc.1080.0974, of recommendations; Gini 1912, Variabilità e mutabilità.
@@ -315,7 +308,7 @@ def gini(block: Lists, *, k: int | None = None) -> float:
 
 
 def entropy(block: Lists, *, k: int | None = None) -> float:
-    """Shannon entropy of the recommendations: how evenly they fall on documents, in bits.
+    """Compute the Shannon entropy of recommendations over documents, in bits.
 
     Formula: -Σ p log2 p, p a document's share of all recommendations.
 
@@ -323,11 +316,11 @@ def entropy(block: Lists, *, k: int | None = None) -> float:
     alike, however short.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
         one figure of 0 bits, where all lists hold one and the same document, or more: as much as log2 of the number of
-        documents recommended, where all are given equally often; NaN where nothing is recommended.
+        documents recommended, where all are given equally often. NaN if nothing is recommended.
 
     Reference:
         Shannon 1948, doi:10.1002/j.1538-7305.1948.tb01338.x.
@@ -341,7 +334,7 @@ def entropy(block: Lists, *, k: int | None = None) -> float:
 
 
 def personalization(block: Lists, *, k: int | None = None) -> float:
-    """Personalization: how little the lists of two queries have in common, on average over all pairs of queries.
+    """Compute the personalization: the mean dissimilarity of two queries' lists over all pairs of queries.
 
     Formula: 1 - mean |shared| / √(|one list| |the other|) over all pairs of lists.
 
@@ -349,10 +342,10 @@ def personalization(block: Lists, *, k: int | None = None) -> float:
     Queries with an empty list are in no pair.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure in [0, 1]: 0 where all lists hold the same documents, 1 where no two share any; NaN where fewer than
+        one figure in [0, 1]: 0 if all lists hold the same documents, 1 if no two share any. NaN if fewer than
         two queries have a list.
 
     Reference:

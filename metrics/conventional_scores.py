@@ -21,7 +21,7 @@ __all__ = ["apply_conventions", "sampled", "score", "terms", "tie_bounds"]
 
 
 def apply_conventions(block: JudgedBlock, conventions: Conventions) -> JudgedBlock:
-    """The block as the conventions have it: its grades, the order of equal scores, its depth, its unjudged documents.
+    """Return the block with grades, order of equal scores, depth and unjudged documents by the conventions.
 
     Under `expected` no order of equal scores is taken and no depth cut: `score` looks at all orders.
     """
@@ -39,18 +39,18 @@ def apply_conventions(block: JudgedBlock, conventions: Conventions) -> JudgedBlo
 
 
 def score(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max_grade: float) -> Floats:
-    """(Q,): the measure of each query, NaN where it is undefined.
+    """Return the (Q,) scores by the measure, NaN if undefined.
 
     Where undefined queries are skipped, one without relevant documents is undefined whatever the measure.
 
     Args:
-        measure: what to measure.
-        block: as `apply_conventions` gives it.
-        conventions: what holds of the measure.
-        max_grade: the greatest grade of the dataset's judgments.
+        measure: What to measure.
+        block: As `apply_conventions` gives it.
+        conventions: What holds of the measure.
+        max_grade: The maximum grade of the dataset's judgments.
 
     Raises:
-        ValueError: the measure cannot be computed of these grades.
+        ValueError: If the measure cannot be computed of these grades.
     """
     if conventions.ties == "expected":
         found = terms(measure, block, conventions, max_grade=max_grade).score()
@@ -63,7 +63,7 @@ def score(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max
 
 
 def terms(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max_grade: float) -> Terms:
-    """The measure of each query before its last sum. Arguments and errors are those of `score`."""
+    """Return the scores before their last sum. Arguments and errors are those of `score`."""
     arguments = measure.arguments(max_grade)
     if conventions.ties == "expected":
         return expected_terms(measure.metric, block, depth=conventions.depth, **arguments)
@@ -74,7 +74,7 @@ _N_ORDERS = 200  # how many are drawn at random
 
 
 def sampled(measure: Measure, conventions: Conventions) -> tuple[str, ...]:
-    """Which of `least`, `expected` and `greatest` come from orders drawn at random: the others are exact."""
+    """Return which of `least`, `expected` and `greatest` come from random orders. The others are exact."""
     # Where unjudged documents are taken out of what a depth leaves, the order decides how many are left.
     varying = conventions.depth is not None and conventions.unjudged_documents == "condensed"
     # A relevant document that moves up into the first k adds to what such a score is divided by.
@@ -93,18 +93,18 @@ def tie_bounds(
     max_grade: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """The least, the mean and the greatest score of each query over all orders of its tied documents.
+    """Return the minimum, mean and maximum score of each query over all orders of its tied documents.
 
     Args:
         measures: M measures of judged documents.
         values: (M, Q) their scores in the order that the conventions choose; those of a query without ties stand.
-        block: the block before any conventions are applied.
-        profile: the conventions, as they hold of each metric.
-        max_grade: the greatest grade of the dataset's judgments.
-        rng: draws orders, where they are drawn; the same ones whatever the measures.
+        block: The block before any conventions are applied.
+        profile: The conventions, as they hold of each metric.
+        max_grade: The maximum grade of the dataset's judgments.
+        rng: Draws orders, where they are drawn; the same ones whatever the measures.
 
     Returns:
-        (3, M, Q), NaN where the score is.
+        (3, M, Q), NaN if the score is.
     """
     bounds = np.stack([values, values, values])
     queries = np.flatnonzero((ties.tie_sizes(block) > 1).any(axis=0))
@@ -128,14 +128,13 @@ _ORDERS: tuple[Ties, ...] = ("pessimistic", "optimistic", "expected")
 
 
 class _Ordered:
-    """A block whose ties stand in one order, under the conventions of whatever measure is asked for."""
+    """Block with ties in one order, under the conventions of each measure."""
 
     def __init__(self, block: JudgedBlock, profile: Profile, max_grade: float, order: Ties) -> None:
         self._block, self._profile, self._max_grade, self._order = block, profile, max_grade, order
         self._ruled: dict[Conventions, JudgedBlock] = {}
 
     def score(self, measure: Measure) -> Floats:
-        """(Q,)."""
         conventions = replace(self._profile.conventions_of(measure.metric.name), ties=self._order)
         if conventions not in self._ruled:
             self._ruled[conventions] = apply_conventions(self._block, conventions)
@@ -150,7 +149,7 @@ def _draw(
     max_grade: float,
     rng: np.random.Generator,
 ) -> None:
-    """Fix what comes from orders drawn at random, (3, M, Q); one order at a time, for a block is large."""
+    """Set (3, M, Q) bounds from random orders, one order at a time because a block is large."""
     names = {row: sampled(measure, profile.conventions_of(measure.metric.name)) for row, measure in enumerate(measures)}
     rows = [row for row, drawn in names.items() if drawn]
     for _ in range(_N_ORDERS if rows else 0):

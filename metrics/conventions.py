@@ -21,7 +21,7 @@ Ties: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Conventions:
-    """What holds of every measure of an evaluation.
+    """Conventions for all measures of an evaluation.
 
     Attributes:
         ties: the order of documents with equal scores. `doc_id_desc` and `doc_id_asc`: by id as UTF-8 bytes;
@@ -60,7 +60,7 @@ class Conventions:
 
 @dataclass(frozen=True)
 class Profile:
-    """How one tool evaluates.
+    """Conventions and defaults of one tool.
 
     Attributes:
         name: as it is written in a config.
@@ -82,11 +82,11 @@ class Profile:
     differs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def conventions_of(self, metric: str) -> Conventions:
-        """The conventions as they hold of a metric."""
+        """Return the conventions for a metric."""
         return replace(self.conventions, ties=self.ties.get(metric, self.conventions.ties))
 
     def describe_difference(self, metric: str, measure: str) -> str:
-        """Return what to set for the tool's own figure of a measure; empty if the profile gives it."""
+        """Return the settings for the tool's own value of a measure, empty if the profile has them."""
         for key, conventions in self.differs.items():
             name, _, part = key.partition(" ")
             unlike = {word: choice for word, choice in conventions.items() if getattr(self.conventions, word) != choice}
@@ -98,10 +98,10 @@ class Profile:
         return ""
 
     def with_conventions(self, **chosen: object) -> Profile:
-        """The profile with other conventions; a chosen order of ties holds of every metric.
+        """Return the profile with other conventions. A chosen order of ties applies to every metric.
 
         Raises:
-            ValueError: they have no meaning together, or with the order of ties that a metric has of its own.
+            ValueError: If they have no meaning together, or with the order of ties that a metric has of its own.
         """
         conventions = replace(self.conventions, **chosen)  # type: ignore[arg-type]
         found = replace(self, conventions=conventions, ties={} if "ties" in chosen else self.ties)

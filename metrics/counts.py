@@ -1,4 +1,4 @@
-"""Counts of documents, and the shares and worths made of them, whether the query has a relevant document or not.
+"""Counts of documents, and shares and worths made of them, also for queries without a relevant document.
 
 Counts are exact integers held as floats, and never NaN where they need no more than judgments and a ranking.
 """
@@ -30,12 +30,12 @@ __all__ = [
 
 @from_terms
 def num_ret(block: JudgedBlock) -> Terms:
-    """Documents retrieved, judged or not.
+    """Count retrieved documents, judged or not.
 
     Formula: n.
 
     Returns:
-        (Q,), counts; never NaN. Their mean over queries is reported, where trec_eval prints their sum.
+        (Q,) counts, never NaN. Their mean over queries is reported, where trec_eval prints their sum.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `num_ret`.
@@ -45,15 +45,15 @@ def num_ret(block: JudgedBlock) -> Terms:
 
 @from_terms
 def num_rel(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Relevant documents of the query, retrieved or not.
+    """Count relevant documents of the query, retrieved or not.
 
     Formula: R.
 
     Args:
-        rel: the least grade that is relevant.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), counts; never NaN. Their mean over queries is reported, where trec_eval prints their sum.
+        (Q,) counts, never NaN. Their mean over queries is reported, where trec_eval prints their sum.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `num_rel`.
@@ -63,15 +63,15 @@ def num_rel(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def num_nonrel_judged_ret(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Documents retrieved that are judged and not relevant; those without a judgment are not counted.
+    """Count retrieved documents that are judged and not relevant. Unjudged documents do not count.
 
     Formula: documents retrieved with a grade from 0 to below rel.
 
     Args:
-        rel: the least grade that is relevant; grades from 0 to below `rel` are counted, negative ones are unjudged.
+        rel: Minimum grade of a relevant document: grades from 0 to below `rel` are counted, negative ones are unjudged.
 
     Returns:
-        (Q,), counts; never NaN. Their mean over queries is reported, where trec_eval prints their sum.
+        (Q,) counts, never NaN. Their mean over queries is reported, where trec_eval prints their sum.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `num_nonrel_judged_ret`.
@@ -81,16 +81,16 @@ def num_nonrel_judged_ret(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def tp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """True positives: how many of the retrieved documents are relevant.
+    """Count true positives: retrieved documents that are relevant.
 
     Formula: relevant documents retrieved.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), counts from 0 to k; never NaN.
+        (Q,), counts from 0 to k, never NaN.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `num_rel_ret`.
@@ -101,16 +101,16 @@ def tp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
 @from_terms
 def fp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """False positives: how many of the retrieved documents are not relevant, unjudged ones included.
+    """Count false positives: retrieved documents that are not relevant, unjudged ones included.
 
     Formula: min(k, n) - tp.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), counts from 0 to k; never NaN.
+        (Q,), counts from 0 to k, never NaN.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7.
@@ -120,16 +120,16 @@ def fp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
 @from_terms
 def fn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """False negatives: how many relevant documents were not retrieved.
+    """Count false negatives: relevant documents that were not retrieved.
 
     Formula: R - tp.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), counts from 0 to the number of relevant documents, which an empty ranking scores; never NaN.
+        (Q,), counts from 0 to the number of relevant documents, which an empty ranking scores, never NaN.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7.
@@ -139,17 +139,17 @@ def fn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
 @from_terms
 def tn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """True negatives: how many documents of the catalogue are neither retrieved nor relevant.
+    """Count true negatives: documents of the catalogue that are neither retrieved nor relevant.
 
     Formula: documents - min(k, n) - fn.
 
     Args:
-        block: the judged documents each query retrieved; `n_documents` is needed.
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        block: Judged documents that each query retrieved. `n_documents` is required.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), counts; NaN where the size of the catalogue is not known.
+        (Q,), counts. NaN if the size of the catalogue is not known.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7.
@@ -160,17 +160,17 @@ def tn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
 @from_terms
 def fallout(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Fall-out: the share of the catalogue's documents without relevance that was retrieved.
+    """Compute the fall-out: the share of the catalogue's non-relevant documents that was retrieved.
 
     Formula: fp / (documents - R).
 
     Args:
-        block: the judged documents each query retrieved; `n_documents` is needed.
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        block: Judged documents that each query retrieved. `n_documents` is required.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1], lower is better; NaN where every document is relevant, or the size of the catalogue is not
+        (Q,) scores in [0, 1], lower is better. NaN if every document is relevant, or the size of the catalogue is not
         known.
 
     Reference:
@@ -182,12 +182,12 @@ def fallout(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Term
 
 @from_terms
 def user_coverage(block: JudgedBlock) -> Terms:
-    """User coverage: whether the query (the user) was given any document at all.
+    """Compute the user coverage: 1 if the query (user) retrieved a document.
 
     Formula: 1 if n > 0, else 0.
 
     Returns:
-        (Q,), 0 or 1; never NaN.
+        (Q,), 0 or 1, never NaN.
 
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 4.2.1.
@@ -197,20 +197,20 @@ def user_coverage(block: JudgedBlock) -> Terms:
 
 @from_terms
 def utility(block: JudgedBlock, *, a: float = 1, b: float = -1, c: float = 0, d: float = 0, rel: float = 1) -> Terms:
-    """Utility: what the documents retrieved and those left alone are worth, by whether they are relevant.
+    """Compute the utility: the worth of retrieved and other documents, relevant or not.
 
     Formula: a tp + b (n - tp) + c (R - tp) + d (documents - n - R + tp).
 
     Args:
-        block: the judged documents each query retrieved; `n_documents` is needed where `d` is not 0.
-        a: the worth of a relevant document retrieved.
-        b: that of another document retrieved, judged or not.
-        c: that of a relevant document not retrieved.
-        d: that of any other document of the catalogue.
-        rel: the least grade that is relevant.
+        block: Judged documents that each query retrieved. `n_documents` is required unless `d` is 0.
+        a: The worth of a relevant document retrieved.
+        b: That of another document retrieved, judged or not.
+        c: That of a relevant document not retrieved.
+        d: That of any other document of the catalogue.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,); NaN where `d` is not 0 and the size of the catalogue is not known.
+        (Q,). NaN if `d` is not 0 and the size of the catalogue is not known.
 
     Reference:
         Hull 1998, The TREC-7 filtering track: description and analysis; trec_eval `utility`.
@@ -225,16 +225,16 @@ def utility(block: JudgedBlock, *, a: float = 1, b: float = -1, c: float = 0, d:
 
 @from_terms
 def judged(block: JudgedBlock, *, k: int | None = None, empty: Literal["undefined", "zero"] = "undefined") -> Terms:
-    """Judged share: how many of the retrieved documents have a judgment (a grade of at least 0).
+    """Compute the judged share: the share of retrieved documents with a grade of at least 0.
 
     Formula: judged retrieved / min(k, n).
 
     Args:
-        k: ranks to count; None counts all.
-        empty: score of a query that retrieved nothing: `undefined`, or `zero` as ir_measures has it.
+        k: Number of ranks to count. None counts all.
+        empty: Score of a query that retrieved nothing: `undefined`, or `zero` as ir_measures has it.
 
     Returns:
-        (Q,), in [0, 1], over min(k, retrieved); NaN where nothing was retrieved, unless `empty=zero`.
+        (Q,) scores in [0, 1], over min(k, retrieved). NaN if nothing was retrieved, unless `empty=zero`.
 
     Reference:
         MacAvaney et al. 2022, doi:10.1007/978-3-030-99739-7_38 (ir_measures, Judged@k); the TREC-COVID tables' `J@k`.
@@ -246,15 +246,15 @@ def judged(block: JudgedBlock, *, k: int | None = None, empty: Literal["undefine
 
 @from_terms
 def unjudged(block: JudgedBlock, *, k: int | None = None) -> Terms:
-    """Unjudged share: how many of the places of the list hold a document without judgment (or a negative grade).
+    """Compute the unjudged share: the share of ranks whose document has no judgment or a negative grade.
 
     Formula: unjudged retrieved / k, or / n without k.
 
     Args:
-        k: ranks to count, and what their number is divided by however short the list; None counts all retrieved.
+        k: Ranks to count, and what their number is divided by however short the list; None counts all retrieved.
 
     Returns:
-        (Q,), in [0, 1]; 0 where nothing was retrieved; never NaN.
+        (Q,) scores in [0, 1]. 0 if nothing was retrieved, never NaN.
 
     Reference:
         trec_eval 10.0, National Institute of Standards and Technology; `unj_k`; BEIR's `Hole@k`.

@@ -22,7 +22,7 @@ _VANISHING = 1100  # 0.5**1100 is 0 in doubles
 
 @from_terms
 def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Terms:
-    """Alpha-nDCG: nDCG in which a subtopic is worth less, the more often it was met above.
+    """Compute alpha-nDCG: nDCG in which a subtopic gains less each time that it was met above.
 
     Formula: Σ gain / log2(rank + 1) / that of the greedy list, gain = Σ (1 - alpha)^(documents of the subtopic above).
 
@@ -31,13 +31,13 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
     gains most there, among equals the one with the greatest id.
 
     Args:
-        k: ranks to count in both lists; None counts all.
-        alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
-        rel: the least grade that is relevant to a subtopic.
+        k: Ranks to count in both lists; None counts all.
+        alpha: How much of its worth a subtopic loses each time it is met, in [0, 1].
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
         (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds, by gaining less at first and
-        more later; NaN where no document is relevant to any subtopic.
+        more later. NaN if no document is relevant to any subtopic.
 
     Reference:
         Clarke et al. 2008, doi:10.1145/1390334.1390446; ndeval `alpha-nDCG@k`.
@@ -47,7 +47,7 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
 
 @from_terms
 def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Intent-aware expected reciprocal rank: ERR for each subtopic, averaged, over that of a list without a flaw.
+    """Compute the intent-aware expected reciprocal rank: the mean ERR of the subtopics, over its maximum.
 
     Formula: Σ gain / rank / subtopics / Σ_{i≤k} 0.5^(i - 1) / i, gain as in alpha_ndcg.
 
@@ -55,11 +55,11 @@ def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
     has only documents that are relevant to every subtopic, whether there are such or not.
 
     Args:
-        k: ranks to count in both lists; None counts all, and infinitely many of the list without a flaw.
-        rel: the least grade that is relevant to a subtopic.
+        k: Ranks to count in both lists; None counts all, and infinitely many of the list without a flaw.
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+        (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
 
     Reference:
         Chapelle et al. 2011, doi:10.1007/s10791-011-9167-7, for binary relevance; ndeval `ERR-IA@k`, which divides by
@@ -75,18 +75,18 @@ def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
 
 @from_terms
 def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Terms:
-    """Novelty- and rank-biased precision: (1 - (1 - alpha) beta) Σ gain beta**(rank - 1), averaged over subtopics.
+    """Compute the novelty- and rank-biased precision, averaged over subtopics.
 
     Formula: (1 - (1 - alpha) beta) Σ gain beta^(rank - 1) / subtopics, gain as in alpha_ndcg.
 
     Args:
-        k: ranks to count; None counts all.
-        alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
+        k: Number of ranks to count. None counts all.
+        alpha: How much of its worth a subtopic loses each time it is met, in [0, 1].
         beta: patience, the chance of reading on, in (0, 1).
-        rel: the least grade that is relevant to a subtopic.
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+        (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
 
     Reference:
         Clarke, Kolla & Vechtomova 2009, doi:10.1007/978-3-642-04417-5_17; ndeval `NRBP`.
@@ -102,16 +102,16 @@ def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: 
 
 @from_terms
 def nerr_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Normalised intent-aware expected reciprocal rank: err_ia over that of the greedy list of alpha_ndcg.
+    """Compute the normalized intent-aware expected reciprocal rank: err_ia over err_ia of the greedy list.
 
     Formula: Σ gain / rank / that of the greedy list, gain as in alpha_ndcg with alpha 0.5.
 
     Args:
-        k: ranks to count in both lists; None counts all.
-        rel: the least grade that is relevant to a subtopic.
+        k: Ranks to count in both lists; None counts all.
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
-        (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds; NaN where no document is
+        (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds. NaN if no document is
         relevant to any subtopic.
 
     Reference:
@@ -122,18 +122,18 @@ def nerr_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Term
 
 @from_terms
 def nnrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Terms:
-    """Normalised novelty- and rank-biased precision: nrbp over that of the greedy list of alpha_ndcg.
+    """Compute the normalized novelty- and rank-biased precision: nrbp over nrbp of the greedy list.
 
     Formula: Σ gain beta^(rank - 1) / that of the greedy list, gain as in alpha_ndcg.
 
     Args:
-        k: ranks to count in both lists; None counts all.
-        alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
+        k: Ranks to count in both lists; None counts all.
+        alpha: How much of its worth a subtopic loses each time it is met, in [0, 1].
         beta: patience, the chance of reading on, in (0, 1).
-        rel: the least grade that is relevant to a subtopic.
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
-        (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds; NaN where no document is
+        (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds. NaN if no document is
         relevant to any subtopic.
 
     Reference:
@@ -146,16 +146,16 @@ def nnrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta:
 
 @from_terms
 def ap_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Intent-aware average precision: the average precision of each subtopic, averaged.
+    """Compute the intent-aware average precision: the mean average precision of the subtopics.
 
     Formula: Σ over subtopics (Σ p@rank of each document relevant to it / documents relevant to it) / subtopics.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant to a subtopic.
+        k: Number of ranks to count. None counts all.
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+        (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
 
     Reference:
         Agrawal et al. 2009, doi:10.1145/1498759.1498766; ndeval `MAP-IA`.
@@ -170,16 +170,16 @@ def ap_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
 @from_terms
 def p_ia(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
-    """Intent-aware precision: the precision of each subtopic, averaged.
+    """Compute the intent-aware precision: the mean precision of the subtopics.
 
     Formula: Σ subtopics of each document / subtopics / k.
 
     Args:
-        k: ranks to count.
-        rel: the least grade that is relevant to a subtopic.
+        k: Ranks to count.
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+        (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
 
     Reference:
         Agrawal et al. 2009, doi:10.1145/1498759.1498766; ndeval `P-IA@k`.
@@ -191,16 +191,16 @@ def p_ia(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
 
 @from_terms
 def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Subtopic recall: the share of the subtopics to which a retrieved document is relevant.
+    """Compute the subtopic recall: the share of the subtopics to which a retrieved document is relevant.
 
     Formula: subtopics of the retrieved documents / subtopics.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant to a subtopic.
+        k: Number of ranks to count. None counts all.
+        rel: The least grade that is relevant to a subtopic.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+        (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
 
     Reference:
         Zhai, Cohen & Lafferty 2003, doi:10.1145/860435.860440; ndeval `strec@k`.
@@ -212,15 +212,15 @@ def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
 @from_terms
 def kilt_rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """R-precision by the best evidence set: the share of a set of n documents that is among the first n.
+    """Compute the R-precision by the best evidence set: the share of its n documents in the first n.
 
     Formula: max over sets of (documents of the set with rank ≤ n / n).
 
     Args:
-        rel: the least grade that belongs to an evidence set.
+        rel: The least grade that belongs to an evidence set.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document belongs to any set.
+        (Q,) scores in [0, 1]. NaN if no document belongs to any set.
 
     Reference:
         Petroni et al. 2021, doi:10.18653/v1/2021.naacl-main.200; KILT `Rprec`.
@@ -237,7 +237,7 @@ def kilt_rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def kilt_r(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Recall of evidence sets: the share of the sets that is complete within k entries.
+    """Compute the recall of evidence sets: the share of the sets that is complete within k entries.
 
     Formula: complete sets with place ≤ k / sets.
 
@@ -246,11 +246,11 @@ def kilt_r(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
     sets are one.
 
     Args:
-        k: entries to count; None counts all.
-        rel: the least grade that belongs to an evidence set.
+        k: Entries to count; None counts all.
+        rel: The least grade that belongs to an evidence set.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no document belongs to any set.
+        (Q,) scores in [0, 1]. NaN if no document belongs to any set.
 
     Reference:
         Petroni et al. 2021, doi:10.18653/v1/2021.naacl-main.200; KILT `recall@k`.
@@ -272,7 +272,7 @@ def kilt_r(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
 
 
 def _is_set(judged: Bools) -> Bools:
-    """(S, Q): whether each subtopic has a relevant document, and not the same ones as one before it."""
+    """Return (S, Q) True for subtopics with a relevant document that differ from all subtopics before."""
     found: Bools = np.any(judged, axis=1)
     for subtopic in range(1, len(judged)):
         found[subtopic] &= ~(judged[:subtopic] == judged[subtopic]).all(axis=1).any(axis=0)
@@ -282,7 +282,7 @@ def _is_set(judged: Bools) -> Bools:
 def _over_greedy(
     block: JudgedBlock, alpha: float, k: int | None, rel: float, discount: Callable[[Floats], Floats]
 ) -> Terms:
-    """The gains, divided by a discount of their ranks, over those of the greedy list."""
+    """Return discounted gains over the discounted gains of the greedy list."""
     relevant, judged = _relevant(block, rel)
     gained = np.where(block.ranks <= cut(k), _gains(relevant, alpha), 0.0)
     discounts = discount(block.ranks)
@@ -294,7 +294,7 @@ def _over_greedy(
 
 
 def _relevant(block: JudgedBlock, rel: float) -> tuple[Bools, Bools]:
-    """(S, H, Q) and (S, J, Q): to which subtopics the documents retrieved, and all that are judged, are relevant."""
+    """Return (S, H, Q) and (S, J, Q) True for subtopics to which retrieved and judged documents are relevant."""
     relevant = block.relevant(rel)
     if block.subtopic_grades is None or block.judged_subtopic_grades is None:
         return relevant[np.newaxis], block.judged_grades[np.newaxis] >= rel
@@ -302,12 +302,12 @@ def _relevant(block: JudgedBlock, rel: float) -> tuple[Bools, Bools]:
 
 
 def _n_subtopics(judged: Bools) -> Floats:
-    """(Q,): the subtopics that have a relevant document."""
+    """Return (Q,) numbers of subtopics with a relevant document."""
     return sum_down(np.any(judged, axis=1))
 
 
 def _gains(relevant: Bools, alpha: float) -> Floats:
-    """(H, Q): what each document gains, given those above."""
+    """Return the (H, Q) gain of each document, given the documents above it."""
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must be in [0, 1], found {alpha:g}")
     worth = np.cumprod([1.0, *[1.0 - alpha] * relevant.shape[1]])
@@ -316,7 +316,7 @@ def _gains(relevant: Bools, alpha: float) -> Floats:
 
 
 def _greedy_gains(judged: Bools, alpha: float, depth: float) -> Floats:
-    """(D, Q): what the documents of the greedy list gain, rank by rank; at least one row, 0 where it has ended."""
+    """Return the (D, Q) gains of the greedy list by rank, 0 below its end. D is at least 1."""
     n_queries = judged.shape[2]
     queries = np.arange(n_queries)
     left: Bools = np.any(judged, axis=0)
@@ -332,5 +332,5 @@ def _greedy_gains(judged: Bools, alpha: float, depth: float) -> Floats:
 
 
 def _over_subtopics(values: Floats) -> Floats:
-    """(S, H, Q) to (H, Q): sums over the subtopics, in their order."""
+    """Return (H, Q) sums over the subtopics, in their order."""
     return sum_down(values.reshape(len(values), -1)).reshape(values.shape[1:])

@@ -1,4 +1,4 @@
-"""What metrics of lists ask of documents: the groups they are of, and how popular they were before."""
+"""Groups and popularity of documents, for metrics of lists."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _SPARSE = 16  # a place of a dense matrix costs this much less than an entry tha
 
 
 def feature_of(block: Lists, name: str) -> Sparse:
-    """A column of the documents table.
+    """Return a column of the documents table.
 
     Raises:
-        ValueError: the block does not have it.
+        ValueError: If the block does not have it.
     """
     if name not in block.features:
         raise ValueError(f"it needs the documents' '{name}'")
@@ -41,10 +41,10 @@ def feature_of(block: Lists, name: str) -> Sparse:
 
 
 def popularity_of(block: Lists) -> Floats:
-    """How many queries consumed each document before.
+    """Return the number of queries that consumed each document before.
 
     Raises:
-        ValueError: the block does not know.
+        ValueError: If the block does not know.
     """
     if block.popularity is None:
         raise ValueError("it needs what was consumed before")
@@ -52,17 +52,17 @@ def popularity_of(block: Lists) -> Floats:
 
 
 def popularity_levels(block: Lists) -> Ints:
-    """How many documents were consumed by 0, 1, 2 … queries."""
+    """Return the numbers of documents that 0, 1, 2 … queries consumed."""
     return np.bincount(popularity_of(block).astype(np.int64), minlength=1)
 
 
 def tail_chances(n_documents: Ints, tail: float, of: str) -> Floats:
-    """How much of a document is of the tail, by the number of queries that consumed it.
+    """Return the share of a document in the tail, by the number of queries that consumed it.
 
     0 or 1, and between for documents as popular as the head's last. `n_documents` are consumed by 0, 1, 2 … queries.
 
     Raises:
-        ValueError: `tail` is outside (0, 1).
+        ValueError: If `tail` is outside (0, 1).
     """
     if not 0 < tail < 1:
         raise ValueError(f"tail must be above 0 and below 1, found {tail:g}")
@@ -83,16 +83,16 @@ def tail_chances(n_documents: Ints, tail: float, of: str) -> Floats:
 
 
 def listed(codes: Codes, feature: Sparse) -> tuple[Ints, Ints]:
-    """The query and the document of each place in a list, query by query; documents of the catalogue alone."""
+    """Return query and document of each list entry that is in the catalogue, query by query."""
     queries, ranks = np.nonzero(((codes >= 0) & (codes < len(feature.starts) - 1)).T)
     return queries, codes[ranks, queries].astype(np.int64)
 
 
 def memberships(feature: Sparse, documents: npt.NDArray[Any]) -> tuple[Ints, Codes, Floats, Floats]:
-    """The categories of documents: the place of each one's document, the category, its entry, and its document's sum.
+    """Return the categories of documents: index of the document, category, entry, and the document's sum.
 
     Raises:
-        ValueError: an entry is negative.
+        ValueError: If an entry is negative.
     """
     places, columns, entries = feature.of(documents)
     if entries.min(initial=0) < 0:
@@ -134,11 +134,11 @@ def sums_by_column(n_queries: int, *sources: tuple[Ints, Codes, Floats]) -> tupl
 
 
 def relative_information(p: Floats, q: Floats) -> Floats:
-    """p ln(p / q), 0 where p is 0."""
+    """p ln(p / q), 0 if p is 0."""
     return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0) / np.where(p > 0, q, 1.0)), 0.0)
 
 
 def jensen_shannon(p: Floats, q: Floats) -> Floats:
-    """What each category adds to the Jensen-Shannon divergence of two distributions, in nats."""
+    """Return the terms of the Jensen-Shannon divergence of two distributions by category, in nats."""
     middle = (p + q) / 2
     return (relative_information(p, middle) + relative_information(q, middle)) / 2

@@ -45,7 +45,7 @@ def awrf(
     p: float = 0.5,
     rel: float = 1,
 ) -> Floats:
-    """Attention-weighted rank fairness: how close the groups' shares of attention in a list are to a target.
+    """Compute the attention-weighted rank fairness: the closeness of groups' shares of attention to a target.
 
     Formula: 1 - JS(groups' shares of attention, groups' target shares), in nats.
 
@@ -54,17 +54,17 @@ def awrf(
     relevant documents with those of the world's population.
 
     Args:
-        feature: the column of the documents table that holds their groups.
-        k: ranks to count; None counts all.
-        target: the shares that would be fair: those of the groups among the query's relevant documents, in the
+        feature: The column of the documents table that holds their groups.
+        k: Number of ranks to count. None counts all.
+        target: The shares that would be fair: those of the groups among the query's relevant documents, in the
             `catalogue`, or `equal` ones for all groups in the catalogue.
-        attention: what rank r gets: `log2` 1 / log2(r + 1), `jarvelin` 1 / max(1, log2 r), `geometric` p**(r - 1),
+        attention: What rank r gets: `log2` 1 / log2(r + 1), `jarvelin` 1 / max(1, log2 r), `geometric` p**(r - 1),
             `reciprocal` 1 / r, `uniform` 1.
-        p: the chance of looking one rank further, in (0, 1).
-        rel: the least grade that is relevant.
+        p: The chance of looking one rank further, in (0, 1).
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [1 - ln 2, 1]; NaN where no document of the list has a group, or no relevant one does.
+        (Q,) scores in [1 - ln 2, 1]. NaN if no document of the list has a group, or no relevant one does.
 
     Reference:
         Sapiezynski et al. 2019, doi:10.1145/3308560.3317595; Ekstrand et al. 2023, arXiv:2302.05558, task 1 of the TREC
@@ -89,7 +89,7 @@ def ee_l(
     gain: Literal["graded", "binary"] = "graded",
     rel: float = 1,
 ) -> Floats:
-    """Expected exposure loss: how far the groups' exposures in a list are from those that relevance would give them.
+    """Compute the expected exposure loss: the squared distance of groups' exposures from their targets.
 
     Formula: Σ over groups (exposure - target exposure)² = ee_d - 2 ee_r + Σ target exposure².
 
@@ -99,17 +99,17 @@ def ee_l(
     column of the ids as `feature` each document is a group of its own.
 
     Args:
-        feature: the column of the documents table that holds their groups.
-        k: ranks to count, in the list and in the target; None counts all.
-        attention: what a rank gets, as of `awrf`.
-        p: the chance of looking one rank further, in (0, 1).
-        documents: whose exposure counts: that of `relevant` documents (TREC 2022), or of `all` in the list.
-        gain: whether documents of greater grades come first in the target (`graded`), or all relevant documents are
+        feature: The column of the documents table that holds their groups.
+        k: Ranks to count, in the list and in the target; None counts all.
+        attention: What a rank gets, as of `awrf`.
+        p: The chance of looking one rank further, in (0, 1).
+        documents: Whose exposure counts: that of `relevant` documents (TREC 2022), or of `all` in the list.
+        gain: Whether documents of greater grades come first in the target (`graded`), or all relevant documents are
             alike (`binary`).
-        rel: the least grade that is relevant.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), 0 or more, lower is better; NaN where no relevant document has a group.
+        (Q,), 0 or more, lower is better. NaN if no relevant document has a group.
 
     Reference:
         Diaz et al. 2020, doi:10.1145/3340531.3411962.
@@ -128,20 +128,20 @@ def ee_d(
     documents: Counted = "relevant",
     rel: float = 1,
 ) -> Floats:
-    """Expected exposure disparity: how unequally exposure falls on the groups; the part of `ee_l` without relevance.
+    """Compute the expected exposure disparity: the inequality of exposure over groups, a part of `ee_l`.
 
     Formula: Σ over groups exposure².
 
     Args:
-        feature: the column of the documents table that holds their groups.
-        k: ranks to count; None counts all.
-        attention: what a rank gets, as of `awrf`.
-        p: the chance of looking one rank further, in (0, 1).
-        documents: whose exposure counts: that of `relevant` documents (TREC 2022), or of `all` in the list.
-        rel: the least grade that is relevant.
+        feature: The column of the documents table that holds their groups.
+        k: Number of ranks to count. None counts all.
+        attention: What a rank gets, as of `awrf`.
+        p: The chance of looking one rank further, in (0, 1).
+        documents: Whose exposure counts: that of `relevant` documents (TREC 2022), or of `all` in the list.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), 0 or more, lower is better; NaN where no relevant document has a group.
+        (Q,), 0 or more, lower is better. NaN if no relevant document has a group.
 
     Reference:
         Diaz et al. 2020, doi:10.1145/3340531.3411962.
@@ -161,21 +161,21 @@ def ee_r(
     gain: Literal["graded", "binary"] = "graded",
     rel: float = 1,
 ) -> Floats:
-    """Expected exposure relevance: how much of the exposure falls on the groups that relevance would give it to.
+    """Compute the expected exposure relevance: the product of groups' exposures and their targets.
 
     Formula: Σ over groups exposure · target exposure.
 
     Args:
-        feature: the column of the documents table that holds their groups.
-        k: ranks to count, in the list and in the target; None counts all.
-        attention: what a rank gets, as of `awrf`.
-        p: the chance of looking one rank further, in (0, 1).
-        documents: whose exposure counts: that of `relevant` documents (TREC 2022), or of `all` in the list.
-        gain: what the target is, as of `ee_l`.
-        rel: the least grade that is relevant.
+        feature: The column of the documents table that holds their groups.
+        k: Ranks to count, in the list and in the target; None counts all.
+        attention: What a rank gets, as of `awrf`.
+        p: The chance of looking one rank further, in (0, 1).
+        documents: Whose exposure counts: that of `relevant` documents (TREC 2022), or of `all` in the list.
+        gain: What the target is, as of `ee_l`.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), 0 or more; NaN where no relevant document has a group.
+        (Q,), 0 or more. NaN if no relevant document has a group.
 
     Reference:
         Diaz et al. 2020, doi:10.1145/3340531.3411962.
@@ -201,7 +201,7 @@ class _Exposures:
     defined: Bools
 
     def sums(self, values: Floats) -> Floats:
-        """(Q,): sums over groups; NaN where undefined."""
+        """Return (Q,) sums over groups, NaN if undefined."""
         found = np.bincount(self.owners, weights=values, minlength=len(self.defined))
         return np.where(self.defined, found, np.nan)
 
@@ -222,7 +222,7 @@ def _exposures(
 
 
 def _given(block: CatalogueBlock, feature: str, k: int | None, attention: Attention, rel: float | None) -> Entries:
-    """What the lists give to groups; by relevant documents alone, given `rel`."""
+    """Return the attention that lists give to groups, by relevant documents if `rel` is set."""
     codes = block.first(k)
     counted = codes >= 0 if rel is None else (codes >= 0) & block.relevant(rel, k)
     queries, ranks = np.nonzero(counted.T)
@@ -230,7 +230,7 @@ def _given(block: CatalogueBlock, feature: str, k: int | None, attention: Attent
 
 
 def _relevant(block: CatalogueBlock, feature: str, rel: float) -> Entries:
-    """One for each relevant document."""
+    """Return 1 for each relevant document."""
     queries, documents, _ = _judged_relevant(block, rel)
     return _to_groups(block, feature, queries, documents, np.ones(len(queries)))
 
@@ -243,7 +243,7 @@ def _target(
     gain: Literal["graded", "binary"],
     rel: float,
 ) -> Entries:
-    """The attention that each relevant document gets on average over all ideal rankings."""
+    """Return the mean attention of each relevant document over all ideal rankings."""
     queries, documents, grades = _judged_relevant(block, rel)
     levels = grades if gain == "graded" else np.ones_like(grades)
     order = np.lexsort((-levels, queries))
@@ -261,7 +261,7 @@ def _target(
 
 
 def _judged_relevant(block: CatalogueBlock, rel: float) -> tuple[Ints, Codes, Floats]:
-    """The query, the document and the grade of each relevant judgment, query by query."""
+    """Return query, document and grade of each relevant judgment, query by query."""
     if not rel > 0:
         raise ValueError(f"rel must be above 0, found {rel:g}")
     if block.judged is None:
@@ -282,7 +282,7 @@ def _to_groups(
 
 
 def _distributions(owners: Ints, amounts: Floats, n_queries: int) -> Floats:
-    """The amounts as shares of what each query has."""
+    """Return the amounts as shares of each query's sum."""
     return divide(amounts, np.bincount(owners, weights=amounts, minlength=n_queries).astype(np.float64)[owners])
 
 
@@ -308,21 +308,21 @@ def exposure_ratio(
     p: float = 0.5,
     rel: float = 1,
 ) -> float:
-    """Exposure ratio: the exposure that the worst off of the groups has, over that of the best off, in all lists.
+    """Compute the exposure ratio: the minimum exposure of a group per document, over the maximum, in all lists.
 
     Formula: min over groups of exposure / documents, over max.
 
     Args:
-        feature: the column of the documents table that holds their groups.
-        k: ranks to count; None counts all.
-        per: what exposure is divided by: a group's documents in the catalogue (`document`, demographic parity), or
+        feature: The column of the documents table that holds their groups.
+        k: Number of ranks to count. None counts all.
+        per: What exposure is divided by: a group's documents in the catalogue (`document`, demographic parity), or
             their relevant judgments (`relevant`, disparate treatment), where groups without one are left out.
-        attention: what a rank gets, as of `awrf`.
-        p: the chance of looking one rank further, in (0, 1).
-        rel: the least grade that is relevant.
+        attention: What a rank gets, as of `awrf`.
+        p: The chance of looking one rank further, in (0, 1).
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        one figure in [0, 1], 1 where all groups fare alike; NaN where there are fewer than two groups, or none has
+        one figure in [0, 1], 1 if all groups fare alike. NaN if there are fewer than two groups, or none has
         exposure.
 
     Reference:
@@ -336,7 +336,7 @@ def exposure_ratio(
 
 
 def reo(block: Lists, *, feature: str, k: int | None = None, rel: float = 1) -> float:
-    """Ranking-based equal opportunity: how unequal the chances of groups are to be found where they are relevant.
+    """Compute the ranking-based equal opportunity: the inequality of groups' chances of being found if relevant.
 
     Formula: std over groups of P(found | group, relevant) / mean.
 
@@ -344,12 +344,12 @@ def reo(block: Lists, *, feature: str, k: int | None = None, rel: float = 1) -> 
     number of groups. Groups without relevant documents are left out.
 
     Args:
-        feature: the column of the documents table that holds their groups.
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        feature: The column of the documents table that holds their groups.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        one figure, 0 or more, lower is better: of A groups at most √(A - 1); NaN where fewer than two groups have
+        one figure, 0 or more, lower is better: of A groups at most √(A - 1). NaN if fewer than two groups have
         relevant documents, or none of these is found.
 
     Reference:
@@ -359,7 +359,7 @@ def reo(block: Lists, *, feature: str, k: int | None = None, rel: float = 1) -> 
 
 
 def rsp(block: Lists, *, feature: str, k: int | None = None) -> float:
-    """Ranking-based statistical parity: how unequal the chances of groups are to be recommended.
+    """Compute the ranking-based statistical parity: the inequality of groups' chances of being recommended.
 
     Formula: std over groups of P(recommended | group) / mean.
 
@@ -368,11 +368,11 @@ def rsp(block: Lists, *, feature: str, k: int | None = None) -> float:
     neither. The deviation is divided by the number of groups.
 
     Args:
-        feature: the column of the documents table that holds their groups.
-        k: ranks to count; None counts all.
+        feature: The column of the documents table that holds their groups.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure, 0 or more, lower is better: of A groups at most √(A - 1); NaN where there are fewer than two groups,
+        one figure, 0 or more, lower is better: of A groups at most √(A - 1). NaN if there are fewer than two groups,
         or nothing of them is recommended.
 
     Reference:
@@ -384,18 +384,18 @@ def rsp(block: Lists, *, feature: str, k: int | None = None) -> float:
 def pop_reo(
     block: Lists, *, k: int | None = None, tail: float = 0.2, of: Tail = "interactions", rel: float = 1
 ) -> float:
-    """Popularity-based equal opportunity: `reo` of two groups, the popular head and the long tail.
+    """Compute the popularity-based equal opportunity: `reo` of the popular head and the long tail.
 
     Formula: std over head and tail of P(found | group, relevant) / mean.
 
     Args:
-        k: ranks to count; None counts all.
-        tail: how much is the tail's, in (0, 1), as of `tail_share`.
-        of: what it is a share of: `interactions` (Elliot), or `documents`, as of `tail_share`.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        tail: How much is the tail's, in (0, 1), as of `tail_share`.
+        of: What it is a share of: `interactions` (Elliot), or `documents`, as of `tail_share`.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        one figure in [0, 1], lower is better; NaN where one of the two has no relevant document, or nothing is found.
+        one figure in [0, 1], lower is better. NaN if one of the two has no relevant document, or nothing is found.
 
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.
@@ -404,17 +404,17 @@ def pop_reo(
 
 
 def pop_rsp(block: Lists, *, k: int | None = None, tail: float = 0.2, of: Tail = "interactions") -> float:
-    """Popularity-based statistical parity: `rsp` of two groups, the popular head and the long tail.
+    """Compute the popularity-based statistical parity: `rsp` of the popular head and the long tail.
 
     Formula: std over head and tail of P(recommended | group) / mean.
 
     Args:
-        k: ranks to count; None counts all.
-        tail: how much is the tail's, in (0, 1), as of `tail_share`.
-        of: what it is a share of: `interactions` (Elliot), or `documents`, as of `tail_share`.
+        k: Number of ranks to count. None counts all.
+        tail: How much is the tail's, in (0, 1), as of `tail_share`.
+        of: What it is a share of: `interactions` (Elliot), or `documents`, as of `tail_share`.
 
     Returns:
-        one figure in [0, 1], lower is better; NaN where all documents are of one group, or nothing is recommended.
+        one figure in [0, 1], lower is better. NaN if all documents are of one group, or nothing is recommended.
 
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.
@@ -431,7 +431,7 @@ def _by_feature(block: Lists, feature: str) -> ByGroup:
 
 
 def _by_popularity(block: Lists, tail: float, of: Tail) -> ByGroup:
-    """To the head and the tail; later numbers are of documents that nobody consumed."""
+    """Return sums over the head and the tail. Documents that no query consumed have the last numbers."""
     in_tail = tail_chances(popularity_levels(block), tail, of)
     popularity = popularity_of(block).astype(np.int64)
 
@@ -456,10 +456,10 @@ def _parity(block: Lists, by_group: ByGroup, k: int | None) -> float:
 
 
 def _rates(found: Floats, possible: Floats) -> Floats:
-    """By group, ascending, so that they do not depend on its number; of those that have something to be divided by."""
+    """Return ascending rates of groups, so that sums do not depend on the groups' numbers."""
     return np.sort(np.maximum(found, 0.0)[possible > 0] / possible[possible > 0])
 
 
 def _inequality(rates: Floats) -> float:
-    """The standard deviation over the mean."""
+    """Return the standard deviation over the mean."""
     return float(rates.std() / rates.mean()) if len(rates) > 1 and rates.any() else float("nan")

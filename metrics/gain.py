@@ -20,17 +20,17 @@ Discount = Literal["log2", "jarvelin"]
 
 @from_terms
 def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: float = 1) -> Terms:
-    """Cumulative gain: the sum of the retrieved documents' gains.
+    """Compute the cumulative gain: the sum of the retrieved documents' gains.
 
     Formula: Σ gain.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
-        rel: the least grade that is relevant, for the binary gain.
+        rel: Minimum grade of a relevant document, for the binary gain.
 
     Returns:
-        (Q,), 0 or more; never NaN.
+        (Q,), 0 or more, never NaN.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
@@ -48,19 +48,19 @@ def dcg(
     base: float = 2,
     rel: float = 1,
 ) -> Terms:
-    """Discounted cumulative gain: each document's gain divided by a discount that grows with its rank.
+    """Compute the discounted cumulative gain: gains divided by a discount that grows with the rank.
 
     Formula: Σ gain / discount(rank).
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
-        base: the base of the `jarvelin` discount, above 1.
-        rel: the least grade that is relevant, for the binary gain.
+        base: The base of the `jarvelin` discount, above 1.
+        rel: Minimum grade of a relevant document, for the binary gain.
 
     Returns:
-        (Q,), 0 or more; never NaN.
+        (Q,), 0 or more, never NaN.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, and 2000; Burges et al. 2005 for the exponential gain
@@ -81,21 +81,21 @@ def ndcg(
     base: float = 2,
     rel: float = 1,
 ) -> Terms:
-    """Normalised discounted cumulative gain: DCG over that of the ideal list.
+    """Compute the normalized discounted cumulative gain: DCG over the DCG of the ideal list.
 
     Formula: dcg / dcg of all judged documents, best first.
 
     The ideal list is all judged documents of the query, the best grade first, cut at k: never only the retrieved ones.
 
     Args:
-        k: ranks to count in both lists; None counts all.
+        k: Ranks to count in both lists; None counts all.
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
-        base: the base of the `jarvelin` discount, above 1.
-        rel: the least grade that is relevant, for the binary gain.
+        base: The base of the `jarvelin` discount, above 1.
+        rel: Minimum grade of a relevant document, for the binary gain.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+        (Q,) scores in [0, 1]. NaN if the query has no judged document with positive gain.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, with the log2(rank + 1) discount of trec_eval
@@ -108,7 +108,7 @@ def ndcg(
 
 @from_terms
 def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) -> Terms:
-    """nDCG at R levels: its mean at the ranks where the gain of the ideal list falls, and once over the whole list.
+    """Compute nDCG at R levels: its mean at the ranks at which the ideal list's gain falls, and over the list.
 
     Formula: mean of ndcg@(documents judged at each positive grade or above), and of ndcg where n is greater.
 
@@ -145,7 +145,7 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
 
 @from_terms
 def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
-    """nDCG averaged over the documents with positive gain, each at its own rank.
+    """Compute nDCG averaged over the documents with positive gain, each at its own rank.
 
     Formula: mean of ndcg@rank of each document with gain.
 
@@ -175,7 +175,7 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
 
 @from_terms
 def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
-    """Normalised gain G: gains divided by log2(2 + what the documents so far fell short of), over all gains there are.
+    """Compute the normalized gain G: gains over log2(2 + shortfall of gains so far), over all gains.
 
     Formula: Σ gain / log2(2 + Σ_{j≤i} (max(ideal gain, 1) - gain)) / Σ gain of all judged documents.
 
@@ -186,7 +186,7 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+        (Q,) scores in [0, 1]. NaN if the query has no judged document with positive gain.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `G`, an experimental measure of 2008.
@@ -202,15 +202,15 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
 
 @from_terms
 def bing(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Binary G: each relevant document weighs 1 / log2(2 + the documents above it that are not relevant).
+    """Compute binary G: each relevant document weighs 1 / log2(2 + non-relevant documents above it).
 
     Formula: Σ 1 / log2(2 + documents above that are not relevant) / R.
 
     Args:
-        rel: the least grade that is relevant.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `binG`, an experimental measure of 2008; see
@@ -233,6 +233,6 @@ def _discounts(ranks: Floats, discount: Discount, base: float) -> Floats:
 
 
 def _at(values: Floats, ranks: Floats) -> Floats:
-    """(H, Q): the value at each rank of the ideal list, (J, Q), or the last one below its end."""
+    """Return the (H, Q) value at each rank of the (J, Q) ideal list, the last one below its end."""
     rows = np.minimum(ranks, len(values)).astype(np.intp) - 1
     return np.take_along_axis(values, rows, axis=0)

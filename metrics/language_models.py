@@ -28,7 +28,7 @@ _OKAY = 0.5  # what a nugget that is not vital weighs in the weighted scores
 
 
 def nugget_scores(vital: Bools, support: Floats) -> dict[str, float]:
-    """The nugget scores of one answer, by name: mean supports; the `strict` ones count full support alone.
+    """Compute the nugget scores of one answer, by name. `strict` ones count full support alone.
 
     Formula: Σ weight · support / Σ weight, the weights of vital and okay nuggets being 1 and 0 (`vital_score`), 1 and 1
     (`all_score`), 1 and 0.5 (`weighted_score`).
@@ -55,7 +55,7 @@ def nugget_scores(vital: Bools, support: Floats) -> dict[str, float]:
 
 
 def citation_scores(sentences: npt.NDArray[np.int64], support: Floats) -> dict[str, float]:
-    """The citation scores of one answer, by name; `strict` ones count full support alone.
+    """Compute the citation scores of one answer, by name. `strict` ones count full support alone.
 
     Formula: Σ support of citations / citations (`citation_precision`); Σ best support of each sentence / sentences
     (`citation_recall`).
@@ -96,7 +96,7 @@ FORMATS = {
 
 @dataclass(frozen=True, eq=False)
 class OutputsBlock:
-    """The judged documents that a model retrieved, and those that others retrieved.
+    """Judged documents that a model retrieved, and documents that other models retrieved.
 
     Attributes:
         block: the model's.
@@ -109,16 +109,16 @@ class OutputsBlock:
 
 @from_terms
 def robustness(block: JudgedBlock, *, k: int | None = None) -> Terms:
-    """Robustness: the nDCG of the instruction that a question is answered worst under.
+    """Compute the robustness: the minimum nDCG over the instructions of a question.
 
     Formula: min over the queries of a cluster of ndcg.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), in [0, 1]; NaN where a query of the cluster has no judged document with positive gain, and for all queries
-        of a cluster but the first, which has the score of all.
+        (Q,) scores in [0, 1], each at the first query of its cluster. NaN for all other queries, and if a query of the
+        cluster has no judged document with positive gain.
 
     Reference:
         Oh et al. 2024, arXiv:2402.14334; mteb `robustness_at_10`.
@@ -128,15 +128,15 @@ def robustness(block: JudgedBlock, *, k: int | None = None) -> Terms:
 
 @from_terms
 def paired_accuracy(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Paired accuracy: whether under each instruction of a question the one relevant document is first.
+    """Compute the paired accuracy: 1 if the relevant document is first under each instruction of a question.
 
     Formula: 1 if R = 1 and the relevant document is first for each query of a cluster, else 0.
 
     Args:
-        rel: the least grade that is relevant.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), 0 or 1; NaN where a query of the cluster has no relevant document, and for all queries of a cluster but
+        (Q,), 0 or 1. NaN if a query of the cluster has no relevant document, and for all queries of a cluster but
         the first, which has the score of all.
 
     Reference:
@@ -148,7 +148,7 @@ def paired_accuracy(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 
 def p_mrr(block: OutputsBlock, *, model: str, rel: float = 1) -> Floats:
-    """p-MRR: how far the documents that a changed instruction makes irrelevant fall.
+    """Compute p-MRR: the fall of documents that a changed instruction makes irrelevant.
 
     Formula: mean over the relevant documents of 1 - original rank / changed rank if they fall, else changed rank /
     original rank - 1.
@@ -189,7 +189,7 @@ def p_mrr(block: OutputsBlock, *, model: str, rel: float = 1) -> Floats:
 
 
 def _fall(changed: Floats, original: Floats) -> Floats:
-    """How far documents fall from the original rank to the changed one, in (-1, 1)."""
+    """Return the fall of documents from the original rank to the changed one, in (-1, 1)."""
     return np.where(changed <= original, changed / original - 1, 1 - original / changed)
 
 
@@ -200,7 +200,7 @@ _SHARES = np.linspace(0, 1, 11)[:-1]  # of the queries left out; 0.7 is a bit mo
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceBlock:
-    """What each of Q queries scores, and how confident the model is of it.
+    """Scores of Q queries and the model's confidences in them.
 
     Attributes:
         scores: (Q,) by metric, cutoff and the least grade that is relevant; NaN for a query that does not count.
@@ -213,7 +213,7 @@ class ConfidenceBlock:
 
     @classmethod
     def of_rankings(cls, ranked: Ranked, values: Mapping[tuple[Any, ...], Floats]) -> ConfidenceBlock:
-        """The block of rankings; a query that retrieved nothing has confidences of 0, as in mteb."""
+        """Return the block of rankings. A query that retrieved nothing has confidences of 0, as in mteb."""
         n_queries = len(ranked.n_retrieved)
         sizes = np.bincount(ranked.queries, minlength=n_queries)
         answered, starts = sizes > 0, np.cumsum(sizes) - sizes
@@ -236,7 +236,7 @@ class ConfidenceBlock:
         return len(self.confidences["max"])
 
     def of(self, queries: npt.NDArray[np.int64]) -> ConfidenceBlock:
-        """The block of these queries alone."""
+        """Return the block of some queries."""
         scores = {name: values[queries] for name, values in self.scores.items()}
         return ConfidenceBlock(scores, {name: values[queries] for name, values in self.confidences.items()})
 
@@ -249,7 +249,7 @@ def nauc(
     k: int | None = None,
     rel: float = 1,
 ) -> float:
-    """Normalised area under the abstention curve: how much of what a model can gain by abstaining it does gain.
+    """Compute the normalized area under the abstention curve: the share of the possible gain from abstaining.
 
     Formula: (A - flat) / (greatest - flat), areas under the curves at 0, 10 … 90% of the queries left out.
 
@@ -257,14 +257,14 @@ def nauc(
     greatest area is that of leaving out the queries of the least score first.
 
     Args:
-        of: the metric whose scores of queries are averaged, with its cutoff.
+        of: The metric whose scores of queries are averaged, with its cutoff.
         confidence: `max`, the greatest score of a query's documents; `std`, the standard deviation of all; `diff1`, how
             far the second document is below the first. A query without documents has 0.
-        k: ranks to count in the metric; None counts all. The confidence is of all documents retrieved.
-        rel: the least grade that is relevant.
+        k: Ranks to count in the metric; None counts all. The confidence is of all documents retrieved.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        at most 1; 0 is no better than chance, below 0 the better answers are left out; NaN where all scores are equal.
+        at most 1; 0 is no better than chance, below 0 the better answers are left out. NaN if all scores are equal.
 
     Reference:
         Gisserot-Boukhlef et al. 2024, arXiv:2402.12997; `nauc` of mteb 2.26.24.
@@ -280,7 +280,7 @@ def nauc(
 
 
 def _gain(scores: Floats) -> float:
-    """The area between the curve of these scores, the first left out first, and the flat one."""
+    """Return the area between the curve of these scores, the first left out first, and the flat curve."""
     n = len(scores)
     left = n - np.minimum(np.rint(_SHARES * n), n - 1).astype(np.int64)
     curve = (np.cumsum(scores[::-1]) / np.arange(1, n + 1))[left - 1]

@@ -1,4 +1,4 @@
-"""Measures of logs: what users did with what they were shown, and what they would have done with another ranker.
+"""Measures of logs: actions of users on shown documents, and estimates of their actions with another ranker.
 
 A log has a row for each document shown. Every figure is made of means over rows: a click rate of one, a self-normalised
 estimate of two, whose ratio it is. A query is what is resampled, be it a search, a session or a user, so that rows of
@@ -60,11 +60,11 @@ class LogBlock:
 
     @property
     def n_rows(self) -> Floats:
-        """(Q,): rows of each query."""
+        """Numbers of rows, (Q,)."""
         return np.bincount(self.queries, minlength=self.n_queries).astype(np.float64)
 
     def means(self, rows: Floats) -> Floats:
-        """(S, Q): each query's means of S numbers of each row, (S, N), added up in the order of the rows."""
+        """Return the (S, Q) means of S numbers per row, (S, N), added up in the order of the rows."""
         sums = [np.bincount(self.queries, own, self.n_queries) for own in rows]
         return divide(np.array(sums, dtype=np.float64), self.n_rows)
 
@@ -75,19 +75,19 @@ class from_rows(Generic[P]):  # noqa: N801
     __qualname__: str
 
     def __init__(self, rows: Callable[Concatenate[LogBlock, P], Floats], aggregation: Aggregation = MEAN) -> None:
-        """`aggregation` makes one figure of the S means."""
+        """Decorate a function of rows. `aggregation` makes one estimate of the S means."""
         self.rows = rows
         self.aggregation = aggregation
         functools.update_wrapper(self, rows)
         self.__signature__ = inspect.signature(rows)
 
     def __call__(self, block: LogBlock, *args: P.args, **parameters: P.kwargs) -> Floats:
-        """(Q,): the score of each query."""
+        """Return the (Q,) scores."""
         scores: Floats = self.aggregation.backward(self.means(block, *args, **parameters))[0]
         return scores
 
     def means(self, block: LogBlock, *args: P.args, **parameters: P.kwargs) -> Floats:
-        """(S, Q): the means over each query's rows; NaN if it has none."""
+        """Return the (S, Q) means over each query's rows, NaN if it has none."""
         return block.means(self.rows(block, *args, **parameters))
 
     def __reduce__(self) -> str:
@@ -101,12 +101,12 @@ _of_share = functools.partial(from_rows, aggregation=EFFECTIVE_SHARE)
 
 @from_rows
 def ctr(block: LogBlock) -> Floats:
-    """Click-through rate: clicks over the rows that were shown.
+    """Compute the click-through rate: clicks over the rows that were shown.
 
     Formula: Σ clicked / rows.
 
     Returns:
-        (Q,), in [0, 1]; NaN where a query has no row.
+        (Q,) scores in [0, 1]. NaN if a query has no row.
 
     Reference:
         Richardson, Dominowska & Ragno 2007, doi:10.1145/1242572.1242643.
@@ -116,12 +116,12 @@ def ctr(block: LogBlock) -> Floats:
 
 @_of_ratio
 def dwell(block: LogBlock) -> Floats:
-    """Dwell time: seconds that a click was followed by, on average.
+    """Compute the dwell time: mean seconds after a click.
 
     Formula: Σ clicked dwell / Σ clicked.
 
     Returns:
-        (Q,), 0 or more; NaN where a query has no click.
+        (Q,), 0 or more. NaN if a query has no click.
 
     Reference:
         Fox et al. 2005, doi:10.1145/1059981.1059982.
@@ -132,15 +132,15 @@ def dwell(block: LogBlock) -> Floats:
 
 @_of_ratio
 def satisfied(block: LogBlock, *, seconds: float = 30) -> Floats:
-    """Satisfied clicks: the share of clicks that were followed by so many seconds of dwell time.
+    """Compute the share of satisfied clicks, which have a minimum dwell time.
 
     Formula: Σ clicked [dwell ≥ seconds] / Σ clicked.
 
     Args:
-        seconds: the least dwell time of a satisfied click.
+        seconds: The least dwell time of a satisfied click.
 
     Returns:
-        (Q,), in [0, 1]; NaN where a query has no click.
+        (Q,) scores in [0, 1]. NaN if a query has no click.
 
     Reference:
         Fox et al. 2005, doi:10.1145/1059981.1059982, with their 30 seconds.
@@ -151,16 +151,16 @@ def satisfied(block: LogBlock, *, seconds: float = 30) -> Floats:
 
 @from_rows
 def ips(block: LogBlock, *, clip: float | None = None) -> Floats:
-    """Inverse propensity score: the click rate that the evaluated ranker would have had, by weighted rows.
+    """Compute the inverse propensity score: the evaluated ranker's estimated click rate, by weighted rows.
 
     Formula: Σ min(weight, clip) clicked / rows.
 
     Args:
-        clip: the greatest weight that counts in full, above 0; None for any. Clipped, the estimate is too low, and
+        clip: The greatest weight that counts in full, above 0; None for any. Clipped, the estimate is too low, and
             varies less.
 
     Returns:
-        (Q,), 0 or more, above 1 where weights are large; NaN where a query has no row. Without `clip` it is unbiased
+        (Q,), 0 or more, above 1 where weights are large. NaN if a query has no row. Without `clip` it is unbiased
         if every document that the ranker may show had a chance to be shown.
 
     Reference:
@@ -172,15 +172,15 @@ def ips(block: LogBlock, *, clip: float | None = None) -> Floats:
 
 @_of_ratio
 def snips(block: LogBlock, *, clip: float | None = None) -> Floats:
-    """Self-normalised inverse propensity score: clicks weighted, over the sum of weights instead of the rows.
+    """Compute the self-normalized inverse propensity score: weighted clicks over the sum of weights.
 
     Formula: Σ w clicked / Σ w, w = min(weight, clip).
 
     Args:
-        clip: the greatest weight that counts in full, above 0; None for any.
+        clip: The greatest weight that counts in full, above 0; None for any.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no row of a query has a weight. Consistent, though not unbiased; it usually varies
+        (Q,) scores in [0, 1]. NaN if no row of a query has a weight. Consistent, though not unbiased; it usually varies
         less than `ips`, and does not move if all weights are twice as large.
 
     Reference:
@@ -192,7 +192,7 @@ def snips(block: LogBlock, *, clip: float | None = None) -> Floats:
 
 @from_rows
 def dr(block: LogBlock, *, clip: float | None = None) -> Floats:
-    """Doubly robust: what a reward model expects of the evaluated ranker, corrected by its weighted errors on the log.
+    """Compute the doubly robust click rate: a reward model's prediction plus its weighted errors on the log.
 
     Formula: Σ (expected + min(weight, clip) (clicked - predicted)) / rows.
 
@@ -200,10 +200,10 @@ def dr(block: LogBlock, *, clip: float | None = None) -> Floats:
     the evaluated ranker may show, by their probabilities.
 
     Args:
-        clip: the greatest weight that counts in full, above 0; None for any.
+        clip: The greatest weight that counts in full, above 0; None for any.
 
     Returns:
-        (Q,), near [0, 1] but not bound to it; NaN where a query has no row. Unbiased if the propensities are right or
+        (Q,), near [0, 1] but not bound to it. NaN if a query has no row. Unbiased if the propensities are right or
         the reward model is.
 
     Reference:
@@ -215,15 +215,15 @@ def dr(block: LogBlock, *, clip: float | None = None) -> Floats:
 
 @_of_share
 def ess(block: LogBlock, *, clip: float | None = None) -> Floats:
-    """Effective sample size as a share of the rows: how many rows of equal weight would tell as much, over all rows.
+    """Compute the effective sample size: the equally weighted rows that tell as much, as a share of the rows.
 
     Formula: (Σ w)² / (rows Σ w²), w = min(weight, clip).
 
     Args:
-        clip: the greatest weight that counts in full, above 0; None for any.
+        clip: The greatest weight that counts in full, above 0; None for any.
 
     Returns:
-        (Q,), in [0, 1]: 1 if all weights are equal; NaN where no row of a query has a weight. Times the rows it is
+        (Q,), in [0, 1]: 1 if all weights are equal. NaN if no row of a query has a weight. Times the rows it is
         the size itself.
 
     Reference:
@@ -235,7 +235,7 @@ def ess(block: LogBlock, *, clip: float | None = None) -> Floats:
 
 @_of_ratio
 def interleaving(block: LogBlock, *, ties: Literal["count", "skip"] = "count") -> Floats:
-    """Interleaving preference: how much more often the ranker wins an interleaved list than the other, by its clicks.
+    """Compute the interleaving preference: half the surplus of lists that the ranker wins by clicks.
 
     Formula: (wins - losses) / (2 lists).
 
@@ -248,7 +248,7 @@ def interleaving(block: LogBlock, *, ties: Literal["count", "skip"] = "count") -
         ties: `count` divides by all lists, as Chapelle et al. do; `skip` by the lists that somebody won.
 
     Returns:
-        (Q,), in [-0.5, 0.5], above 0 if the ranker is preferred to the other; NaN where a query has no list that
+        (Q,) scores in [-0.5, 0.5], above 0 if the ranker is preferred to the other. NaN if a query has no list that
         counts.
 
     Reference:
@@ -267,14 +267,13 @@ def interleaving(block: LogBlock, *, ties: Literal["count", "skip"] = "count") -
 
 
 def _weights(block: LogBlock, clip: float | None) -> Floats:
-    """(N,)."""
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be above 0, found {clip:g}")
     return block.columns["weight"] if clip is None else np.minimum(block.columns["weight"], clip)
 
 
 def _wins(lists: npt.NDArray[np.int64], team: Floats, n_lists: int) -> tuple[Floats, Floats]:
-    """(L,) each: the chance that most clicks of a list are credited to the ranker, and that most are to the other.
+    """Return (L,) probabilities that most clicks of a list are credited to the ranker, and to the other one.
 
     The number of credits has a Poisson binomial distribution, which grows click by click; lists with as many clicks
     are counted together.
@@ -297,15 +296,15 @@ def _wins(lists: npt.NDArray[np.int64], team: Floats, n_lists: int) -> tuple[Flo
 
 @from_terms
 def snips_dcg(block: JudgedBlock, *, k: int | None = None) -> Terms:
-    """DCG of clicked documents, weighted by their inverse propensities and normalised by the sum of these.
+    """Compute DCG of clicked documents, weighted by their inverse propensities and normalised by the sum of these.
 
     Formula: Σ grade / log2(rank + 1) / Σ grade of all judged; the grade of a click is 1 / propensity.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), in [0, 1], which all clicked documents at rank 1 would score; NaN where a query has no click.
+        (Q,) scores in [0, 1], which all clicked documents at rank 1 would score. NaN if a query has no click.
 
     Reference:
         Yang et al. 2018, doi:10.1145/3240323.3240355, with the discount of DCG; the weights as by Joachims,
@@ -316,16 +315,16 @@ def snips_dcg(block: JudgedBlock, *, k: int | None = None) -> Terms:
 
 @from_terms
 def snips_rbp(block: JudgedBlock, *, p: float = 0.8, k: int | None = None) -> Terms:
-    """RBP of clicked documents, weighted by their inverse propensities and normalised by the sum of these.
+    """Compute RBP of clicked documents, weighted by their inverse propensities and normalised by the sum of these.
 
     Formula: (1 - p) Σ grade p^(rank - 1) / Σ grade of all judged; the grade of a click is 1 / propensity.
 
     Args:
-        p: persistence, the chance of reading on, in (0, 1).
-        k: ranks to count; None counts all.
+        p: Persistence, the probability of reading on, in (0, 1).
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), in [0, 1]; NaN where a query has no click.
+        (Q,) scores in [0, 1]. NaN if a query has no click.
 
     Reference:
         Yang et al. 2018, doi:10.1145/3240323.3240355, with the weights of Moffat & Zobel 2008,
@@ -339,5 +338,5 @@ def snips_rbp(block: JudgedBlock, *, p: float = 0.8, k: int | None = None) -> Te
 
 
 def _all_grades(block: JudgedBlock) -> Floats:
-    """(Q,): the positive grades of all judgments, added up."""
+    """Return (Q,) sums of the positive grades of all judgments."""
     return sum_down(np.fmax(block.judged_grades, 0.0))

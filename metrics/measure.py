@@ -1,9 +1,9 @@
-"""A measure: a metric with its parameters and cutoff, written `ndcg(gain=exponential)@10`; or an external one.
+"""Measures: a metric with its parameters and cutoff, written `ndcg(gain=exponential)@10`, or an external one.
 
-`Measure.parse` is the only parser and `str` undoes it; that string is the config entry and the report's column.
+`Measure.parse` is the only parser, and `str` undoes it: this string is the config entry and the report's column.
 
-The scores of an external measure come from another tool: an LLM judge, a click rate, anything that scores queries. It
-has no function and no parameters, so its fingerprint hashes its name, its direction and that it is external.
+Scores of an external measure come from another tool: an LLM judge, a click rate, anything that scores queries. It has
+no function and no parameters. Its fingerprint hashes its name, its direction and that it is external.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _SPLIT = re.compile(r",(?![^\[]*\])")  # commas outside square brackets
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric with its parameters and cutoff.
+    """Metric with its parameters and cutoff.
 
     Attributes:
-        metric: what is measured.
-        given: the parameters that were written, in the metric's order.
-        k: the cutoff; None counts the whole ranking.
-        defaults: the defaults that a profile sets instead of the function's own.
+        metric: The metric.
+        given: Parameters that were written, in the metric's order.
+        k: Cutoff. None counts the whole ranking.
+        defaults: Defaults that a profile sets instead of the function's own.
     """
 
     metric: Metric
@@ -69,22 +69,22 @@ class Measure:
     defaults: tuple[tuple[str, Value], ...] = ()
 
     def __hash__(self) -> int:
-        """By the metric's name alone: the rest of it takes long to hash, and measures are looked up often."""
+        """Hash the metric's name alone, because measures are looked up often and the rest takes long to hash."""
         return hash((self.metric.name, self.given, self.k, self.defaults))
 
     @classmethod
     def parse(
         cls, text: str, profile: Profile | None = None, own: Mapping[str, Metric] = MappingProxyType({})
     ) -> Measure:
-        """The measure that `text` writes.
+        """Return the measure that a text writes.
 
         Args:
-            text: such as `ndcg@10`.
-            profile: whose defaults hold for the parameters not written; by default the functions' own.
-            own: metrics of the user's own, by name.
+            text: Measure such as `ndcg@10`.
+            profile: Profile with the defaults of parameters that are not written. The functions' own by default.
+            own: Custom metrics by name.
 
         Raises:
-            ValueError: `text` is not one measure: the message says what was found and, where it can, what was meant.
+            ValueError: If `text` is not one measure. The message suggests what was meant, if possible.
         """
         measures = cls.expand(text, profile, own)
         if len(measures) > 1:
@@ -96,7 +96,7 @@ class Measure:
     def expand(
         cls, text: str, profile: Profile | None = None, own: Mapping[str, Metric] = MappingProxyType({})
     ) -> tuple[Measure, ...]:
-        """The measures that `text` writes, in our way or another tool's: one for each cutoff of `ndcg@5,10`.
+        """Return the measures that a text writes, in our notation or another tool's: one per cutoff of `ndcg@5,10`.
 
         Arguments and errors are those of `parse`.
         """
@@ -131,7 +131,7 @@ class Measure:
         return measures
 
     def with_default(self, name: str, value: Value | None) -> Measure:
-        """The measure with another default of a parameter, if it has that parameter; with the metric's own for None."""
+        """Return the measure with another default of a parameter that it has. None sets the metric's own default."""
         parameter = self.metric.parameters.get(name)
         others = tuple((key, default) for key, default in self.defaults if key != name)
         if value is None or parameter is None or value == parameter.default:
@@ -139,18 +139,18 @@ class Measure:
         return replace(self, defaults=(*others, (name, value)))
 
     def scored(self, profile: Profile | None) -> Measure:
-        """The measure of each query that this one, of confidence, is made of; errors are those of `parse`."""
+        """Return the measure of the scores that this measure of confidence compares. Errors are those of `parse`."""
         found = Measure.parse(str(self.parameters["of"]), profile).with_default("rel", self.parameters["rel"])
         return replace(found, k=self.k)
 
     def __str__(self) -> str:
-        """The measure as it is written in a config."""
+        """Return the measure as written in a config."""
         given = ",".join(f"{name}={_written(value)}" for name, value in self.given)
         return f"{self.metric.name}{f'({given})' if given else ''}{'' if self.k is None else f'@{self.k}'}"
 
     @property
     def key(self) -> str:
-        """The measure as a metric name that MLflow allows: `ndcg_at_10`, `ndcg.gain_exponential_at_10`."""
+        """Measure as a metric name that MLflow allows: `ndcg_at_10`, `ndcg.gain_exponential_at_10`."""
         given = "".join(
             f".{name}_{re.sub(r'[^A-Za-z0-9.]+', '_', _written(value).strip('[]'))}" for name, value in self.given
         )
@@ -159,32 +159,32 @@ class Measure:
 
     @property
     def average(self) -> str:
-        """Which figure over queries is reported, of ratings and logs; empty where there is but one."""
+        """Kind of average over queries for ratings and logs. Empty if there is only one."""
         return str(self.parameters["average"]) if self.metric.input in ("ratings", "logs") else ""
 
     @property
     def weighted(self) -> bool:
-        """Whether queries weigh as much as their pairs or rows: the figure is made of sums, and no mean of queries."""
+        """True if queries weigh as much as their pairs or rows: the estimate is made of sums."""
         return self.average not in ("", "query")
 
     @property
     def moments(self) -> Callable[..., Any] | None:
-        """The function that gives what each query adds to a pooled figure; None if queries are averaged."""
+        """Function that returns what each query adds to a pooled estimate. None if queries are averaged."""
         return self.metric.moments if self.average == "pooled" else None
 
     @property
     def aggregation(self) -> Aggregation:
-        """The scale on which queries are averaged: the metric's, but plain for a mean of the queries' own figures."""
+        """Scale on which queries are averaged: the metric's, but plain for a mean of the queries' scores."""
         return self.metric.aggregation if self.average in ("", "pooled") else MEAN
 
     @property
     def has_slices(self) -> bool:
-        """Whether it has a figure of some of the queries; not if its sums are of all of them alone."""
+        """True if slices of the queries have an estimate. False if its sums need all queries."""
         return self.aggregation is not LINEARISED
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The value of every parameter that has an effect: the given ones and the others' defaults."""
+        """Values of all parameters that have an effect: written ones and defaults."""
         own = {name: parameter.default for name, parameter in self.metric.parameters.items()}
         values = own | dict(self.defaults) | dict(self.given)
         conditions = self.metric.conditions.items()
@@ -192,10 +192,10 @@ class Measure:
         return {name: value for name, value in values.items() if name not in idle}
 
     def arguments(self, max_grade: float) -> dict[str, Any]:
-        """The keyword arguments of the metric's function.
+        """Return the keyword arguments of the metric's function.
 
         Args:
-            max_grade: the greatest grade of the dataset's judgments, for the measures that need one and name none.
+            max_grade: Maximum grade of the dataset's judgments, for measures that need one and name none.
         """
         found = {name: value for name, value in self.parameters.items() if name != "average"}
         if "max_grade" in found and found["max_grade"] is None:
@@ -203,7 +203,7 @@ class Measure:
         return found if self.metric.cutoff == "refused" else found | {"k": self.k}
 
     def fingerprint(self, profile: Profile) -> str:
-        """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses.
+        """Return 16 hex digits that identify the definition: metric, version, parameters, conventions.
 
         For an external measure: its name, its direction, and that it is external.
         """
@@ -283,10 +283,10 @@ def _cutoffs(metric: Metric, text: str | None) -> list[int | None]:
 
 
 def _refuse_own(measure: Measure) -> None:
-    """Refuse the parameters that a metric of the user's own refuses, with a document and without one.
+    """Raise ValueError if a custom metric rejects the parameters, both with a document and without one.
 
-    A ValueError without a document alone is of the block, not of the parameters: if it is one on the data, too, then it
-    fails the measure, as all other errors do, and not the config.
+    An error without a document alone concerns the block, not the parameters. If it occurs on the data, too, it fails
+    the measure, as other errors do, and not the config.
     """
     for n_documents in (0, 1):
         try:
@@ -301,12 +301,12 @@ def _refuse_own(measure: Measure) -> None:
 
 @lru_cache(maxsize=1_000)
 def _refuse_parameters(measure: Measure) -> None:
-    """Raise the metric's own ValueError of a parameter before data is read; a measure is often parsed again."""
+    """Raise the metric's ValueError for a parameter before data is read. Cached because measures are parsed often."""
     _call(measure, n_documents=0)
 
 
 def _call(measure: Measure, n_documents: int) -> None:
-    """Compute the measure for one query, which has no document, or one that is relevant and at the first rank."""
+    """Compute the measure for one query, with no document or with a relevant one at the first rank."""
     grades = np.full((1, 1), 1.0 if n_documents else np.nan)
     ranks = np.full((1, 1), 1.0 if n_documents else np.inf)
     rows = np.full((1, 1), n_documents - 1, dtype=np.int32)
@@ -331,7 +331,7 @@ def _call(measure: Measure, n_documents: int) -> None:
 
 
 def _suggestion(shape: re.Match[str]) -> str:
-    """What may have been meant, with the parameters and cutoffs that were written, in our spelling."""
+    """Return a suggestion with the parameters and cutoffs that were written, in our notation."""
     name, rest = shape["name"], shape.string.strip().removeprefix(shape["name"])
     if form := FORMATS.get(name):
         return f"; it is computed of outputs with `format: {form}`, on a dataset with `scores: {{{name}: higher}}`"
@@ -349,7 +349,7 @@ def _suggestion(shape: re.Match[str]) -> str:
 
 
 def _close(name: str) -> str:
-    """Return the name that `name` means or misspells, of ours or another tool's; empty if there is none."""
+    """Return the name that `name` means or misspells, ours or another tool's. Empty if there is none."""
     names = {name.lower().replace("-", "_"): name for name in reversed([*read_aliases()])}
     known = names | {metric: metric for metric in METRICS}
     word = name.lower().replace("-", "_")
@@ -380,15 +380,15 @@ def external_measure(
     direction: Literal["higher", "lower", "neither"] = "higher",
     range: tuple[float, float] = (-math.inf, math.inf),
 ) -> Measure:
-    """A measure whose scores another tool computes; its figure is their mean over the queries that have one.
+    """Return a measure whose scores another tool computes. Its estimate is their mean over the queries that have one.
 
     Args:
-        name: how it is written, such as `faithfulness`, or `ndcg@10` of another tool; also what `str` gives.
-        direction: whether a higher or a lower score is better, or neither.
-        range: the least and the greatest score there can be.
+        name: Name such as `faithfulness`, or `ndcg@10` of another tool, and the result of `str`.
+        direction: `higher` or `lower` is better, or `neither`.
+        range: Minimum and maximum possible score.
 
     Raises:
-        ValueError: the name is empty, or the range holds nothing.
+        ValueError: If the name is empty, or the range holds nothing.
     """
     least, greatest = range
     if not name.strip():
@@ -399,7 +399,7 @@ def external_measure(
 
 
 def _external(block: object) -> NoReturn:
-    """The function of a metric whose scores another tool computes.
+    """Raise, because another tool computes the scores of this metric.
 
     Formula: external.
 

@@ -1,4 +1,4 @@
-"""What is known of a metric beside its function: how it is written, read, averaged and bounded."""
+"""Description of a metric beyond its function: how it is written, read, averaged and bounded."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _INPUTS: Mapping[type, Input] = {
 
 
 class MetricError(ValueError):
-    """A metric of the user's own raised an error, or gave what no score may be: one line that says which and where."""
+    """Error that a custom metric raised, or an impossible score that it returned, in one line."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a metric.
+    """Parameter of a metric.
 
     Attributes:
-        name: as it is written in a measure.
-        type: the annotation: float, a Literal of the words allowed, a sequence of integers.
-        default: what holds when it is not given; `inspect.Parameter.empty` where it must be.
+        name: Name in a measure.
+        type: Annotation: float, a Literal of the allowed words, a sequence of integers.
+        default: Default value, `inspect.Parameter.empty` if the parameter is required.
     """
 
     name: str
@@ -54,37 +54,37 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether a measure must name it."""
+        """True if a measure must name the parameter."""
         return self.default is inspect.Parameter.empty
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: a function of a block, and what its figures mean.
+    """Function of a block, and what its scores mean.
 
     Attributes:
-        name: as it is written in a config.
-        function: takes a block and keyword parameters; gives (Q,), or one figure where `per` is `dataset`.
-        title: what it is called in prose.
-        range: the least and the greatest value.
-        direction: whether a higher or a lower figure is better, or neither.
-        needs: what the dataset must have beside its judgments of queries. Of a metric that needs the `cluster` each
-            cluster has one score, that of the query it is worst for, and stands at the cluster's first query.
-        columns: what a log must have beside its queries.
-        aggregation: the scale on which queries are averaged; for ratings and logs, on which pooled ones are.
-        averages: of ratings and logs, which figures over queries there are; the first is the default.
-        moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
-            own figures; takes a block, or of ratings all blocks of the dataset, and the parameters.
-        sums: names those means; of a metric with bins they are numbered instead.
-        of_probabilities: whether it takes predictions from 0 to 1 alone; outputs with others are refused.
-        undefined: what an undefined query does to the mean: `convention` leaves it to the conventions, `skip` leaves it
-            out, for a 0 would read as a perfect or a neutral score.
-        additive: whether each document's term depends on its own rank and grade alone, and nothing that is added or
-            divided by on any rank: the mean score over all orders of tied documents then is exact.
-        monotone: whether no order of tied documents scores beyond those with the best grades first and last.
-        conditions: parameters that have an effect only where another has a certain value: `(other, value)` by name.
-        version: raised by every change that moves a score.
-        code: what a metric of the user's own is defined by, such as `click_value sha256:…`; empty for a built-in one.
+        name: Name in a config.
+        function: Takes a block and keyword parameters. Returns (Q,), or one value if `per` is `dataset`.
+        title: Name in prose.
+        range: Minimum and maximum value.
+        direction: `higher` or `lower` is better, or `neither`.
+        needs: Inputs of the dataset besides judgments of queries. For a metric that needs `cluster` each cluster
+            has one score, the score of its worst query, at the cluster's first query.
+        columns: Columns that a log needs besides its queries.
+        aggregation: Scale on which queries are averaged, for ratings and logs the pooled ones.
+        averages: Kinds of averages over queries for ratings and logs. The first is the default.
+        moments: Returns the (S, Q) means per query that a pooled estimate is made of, if it is not made of the scores.
+            Takes a block, or for ratings all blocks of the dataset, and the parameters.
+        sums: Names of these means. They are numbered for a metric with bins.
+        of_probabilities: True if predictions must be from 0 to 1. Outputs with others are rejected.
+        undefined: Effect of an undefined query on the mean. `convention` follows the conventions. `skip` leaves it out,
+            because 0 would read as a perfect or a neutral score.
+        additive: True if a document's term depends only on its own rank and grade, and no rank changes the divisor, so
+            that the mean over all orders of tied documents is exact.
+        monotone: True if no order of tied documents scores beyond the orders with the best grades first and last.
+        conditions: Parameters that have an effect only if another has a certain value, `(other, value)` by name.
+        version: Number that every change which moves a score raises.
+        code: Definition of a custom metric, such as `click_value sha256:…`. Empty for a built-in one.
     """
 
     name: str
@@ -108,32 +108,32 @@ class Metric:
 
     @property
     def formula(self) -> str:
-        """In a line, with R relevant documents of the query, n retrieved, k the cutoff."""
+        """Formula in one line, with R relevant documents of the query, n retrieved, k the cutoff."""
         return self._documented("Formula: ").removesuffix(".") or self.code
 
     @property
     def reference(self) -> str:
-        """Who defined it: the first reference of the function's documentation, as far as its identifier."""
+        """Author of the definition: the first reference of the docstring, up to its identifier."""
         first, *_ = self._documented("Reference:\n").removesuffix(".").split(";")
         return re.sub(r"((doi|arXiv):[^\s,]+),.*", r"\1", first) or self.code
 
     @cached_property
     def input(self) -> Input:
-        """Which block it takes.
+        """Name of the block that the metric takes.
 
         `rankings` and `outputs` hold those of other models, too; `confidence` holds scores that another metric gives;
-        `scores` are those of external metrics.
+        `scores` belong to external metrics.
         """
         return _INPUTS.get(self._types.get("block", object), "scores")
 
     @cached_property
     def per(self) -> Literal["query", "dataset"]:
-        """What has a value: each query, or the dataset alone, which then has one figure and no interval."""
+        """Unit that has a value: each query, or the dataset, which then has one value and no interval."""
         return "dataset" if self._types.get("return") is float else "query"
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """The parameters a measure may name, in the function's order; the cutoff `k` is not one of them."""
+        """Parameters that a measure may name, in the function's order, without the cutoff `k`."""
         own = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
         if self.input not in ("ratings", "logs"):
             return own
@@ -141,11 +141,11 @@ class Metric:
 
     @property
     def has_terms(self) -> bool:
-        """Whether it is a sum over judged documents, made with `from_terms`."""
+        """True if the metric is a sum over judged documents, made with `from_terms`."""
         return hasattr(self.function, "terms")
 
     def terms(self, block: JudgedBlock, **arguments: Any) -> Terms:
-        """The score of a judged metric before its last sum."""
+        """Return the score of a judged metric before its last sum."""
         if not self.has_terms:
             raise TypeError(f"{self.name} is no sum over judged documents")
         found: Terms = self.function.terms(block, **arguments)  # type: ignore[attr-defined]
@@ -153,7 +153,7 @@ class Metric:
 
     @property
     def cutoff(self) -> Literal["refused", "optional", "required"]:
-        """Whether `@k` may or must be written."""
+        """Rule for `@k`: required, optional or not allowed."""
         if "k" not in self._keywords:
             return "refused"
         return "required" if self._keywords["k"].required else "optional"
@@ -171,6 +171,6 @@ class Metric:
         return typing.get_type_hints(self.function)
 
     def _documented(self, heading: str) -> str:
-        """The paragraph of the function's documentation that begins so, in one line."""
+        """Return the paragraph of the docstring that begins with a heading, in one line."""
         _, _, text = (inspect.getdoc(self.function) or "").partition(f"\n\n{heading}")
         return " ".join(text.partition("\n\n")[0].split())

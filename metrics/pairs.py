@@ -35,7 +35,7 @@ _LEAST = float(np.finfo(np.float64).eps)  # the least probability whose logarith
 
 @dataclass(frozen=True, eq=False)
 class RatingsBlock:
-    """The rating pairs of Q queries, at most P each.
+    """Rating pairs of Q queries, at most P each.
 
     Attributes:
         query_ids: (Q,) the queries' ids, str.
@@ -53,52 +53,52 @@ class RatingsBlock:
 
     @cached_property
     def weight(self) -> Floats:
-        """(Q,): what the pairs of each query weigh together."""
+        """Return the (Q,) total weights of each query's pairs."""
         return self.n_pairs if self.weights is None else sum_down(self.weights)
 
     @cached_property
     def pair_weights(self) -> Floats:
-        """(P, Q): what each pair weighs, 0 where padded."""
+        """Return the (P, Q) weights, 0 if padded."""
         return (~np.isnan(self.ratings)).astype(np.float64) if self.weights is None else self.weights
 
     def sum(self, values: Floats) -> Floats:
-        """(Q,): the weighted sum of (P, Q) values, which are 0 where padded."""
+        """Return the (Q,) weighted sums of (P, Q) values, which are 0 where padded."""
         return sum_down(values if self.weights is None else values * self.weights)
 
     def mean(self, values: Floats) -> Floats:
-        """(Q,): their weighted mean; NaN where a query has no pair, or none that weighs anything."""
+        """Return (Q,) weighted means, NaN if a query has no pair with a weight."""
         return divide(self.sum(values), self.weight)
 
 
 def absolute_errors(block: RatingsBlock) -> Floats:
-    """(P, Q): |prediction - rating| of each pair, 0 where padded."""
+    """Return (P, Q) values |prediction - rating|, 0 if padded."""
     return np.abs(_errors(block))
 
 
 def squared_errors(block: RatingsBlock) -> Floats:
-    """(P, Q): (prediction - rating)² of each pair, 0 where padded."""
+    """Return (P, Q) values (prediction - rating)², 0 if padded."""
     return _errors(block) ** 2
 
 
 def log_losses(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """(P, Q): the logarithmic loss of each pair, 0 where padded; errors are those of `log_loss`."""
+    """Return the (P, Q) logarithmic losses, 0 if padded. Errors are those of `log_loss`."""
     likely = np.clip(_probabilities(block), _LEAST, 1 - _LEAST)
     losses = -np.log(np.where(block.ratings >= rel, likely, 1 - likely))
     return np.where(np.isnan(block.ratings), 0.0, losses)
 
 
 def squared_gaps(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """(P, Q): (prediction - label)² of each pair, 0 where padded; errors are those of `brier`."""
+    """Return (P, Q) values (prediction - label)², 0 if padded. Errors are those of `brier`."""
     return _gaps(block, rel) ** 2
 
 
 def positive_weight(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """(Q,): what the positive pairs of each query weigh together."""
+    """Return the (Q,) total weights of each query's positive pairs."""
     return sum_down(_classes(block, rel)[0])
 
 
 def roc_area(block: RatingsBlock, rel: float) -> tuple[Floats, Floats]:
-    """(Q,) the `auc`, and (P, Q) its influence, as `pseudo_values` has it."""
+    """Return the (Q,) `auc` and its (P, Q) influences for `pseudo_values`."""
     positive, negative = _classes(block, rel)
     n_positive, n_negative = sum_down(positive), sum_down(negative)
     steps = _Steps.of(block.predictions)
@@ -109,7 +109,7 @@ def roc_area(block: RatingsBlock, rel: float) -> tuple[Floats, Floats]:
 
 
 def precision_area(block: RatingsBlock, rel: float) -> tuple[Floats, Floats]:
-    """(Q,) the `pr_auc`, and (P, Q) its influence, as `pseudo_values` has it."""
+    """Return the (Q,) `pr_auc` and its (P, Q) influences for `pseudo_values`."""
     positive, negative = _classes(block, rel)
     n_positive = sum_down(positive)
     steps = _Steps.of(block.predictions)
@@ -126,7 +126,7 @@ def precision_area(block: RatingsBlock, rel: float) -> tuple[Floats, Floats]:
 
 
 def binned(block: RatingsBlock, bins: float, binning: Binning, rel: float) -> tuple[Ints, Floats]:
-    """(P, Q) the bin of each pair, from 0 on, and its label less its prediction, 0 where padded."""
+    """Return the (P, Q) bin of each pair, from 0 on, and its label less its prediction, 0 if padded."""
     if not (bins >= 1 and float(bins).is_integer()):
         raise ValueError(f"bins is a whole number from 1, found {bins:g}")
     gaps = _gaps(block, rel)
@@ -137,7 +137,7 @@ def binned(block: RatingsBlock, bins: float, binning: Binning, rel: float) -> tu
 
 
 def _gaps(block: RatingsBlock, rel: float) -> Floats:
-    """(P, Q): label less prediction, 0 where padded."""
+    """Return (P, Q) labels less predictions, 0 if padded."""
     return np.where(np.isnan(block.ratings), 0.0, (block.ratings >= rel) - _probabilities(block))
 
 
@@ -150,13 +150,13 @@ def _probabilities(block: RatingsBlock) -> Floats:
 
 
 def _classes(block: RatingsBlock, rel: float) -> tuple[Floats, Floats]:
-    """(P, Q) twice: what each pair weighs as a positive one and as a negative one, 0 where it is none."""
+    """Return the (P, Q) weights of pairs as positive ones, and as negative ones, 0 if they are not."""
     positive = block.ratings >= rel
     return np.where(positive, block.pair_weights, 0.0), np.where(positive, 0.0, block.pair_weights)
 
 
 def in_one_column(blocks: Sequence[RatingsBlock]) -> tuple[RatingsBlock, Ints]:
-    """All pairs as those of one query, and the place of the query of each."""
+    """Return all pairs as pairs of one query, and the column of each pair's query."""
     rated = [~np.isnan(block.ratings.T) for block in blocks]
 
     def column(arrays: Sequence[Floats]) -> Floats:
@@ -189,7 +189,7 @@ class _Steps:
 
     @classmethod
     def of(cls, scores: Floats) -> _Steps:
-        """The steps of (P, Q) scores, NaN where padded."""
+        """Prepare the steps of (P, Q) scores, NaN if padded."""
         order = np.argsort(-scores, axis=0, kind="stable")
         ordered = np.take_along_axis(scores, order, axis=0)
         n_rows = len(scores)
@@ -200,13 +200,13 @@ class _Steps:
         return cls(order, first, np.minimum.accumulate(ends[::-1], axis=0)[::-1])
 
     def around(self, weights: Floats) -> tuple[Floats, Floats]:
-        """(P, Q) twice: for each pair what those with higher scores weigh, and those with scores at least as high."""
+        """Return the (P, Q) weights of pairs with higher scores, and with scores at least as high."""
         ordered = np.take_along_axis(weights, self.order, axis=0)
         sums = np.vstack([np.zeros_like(weights, shape=(1, weights.shape[1])), ordered.cumsum(axis=0)])
         return self._in_place(sums, self.first), self._in_place(sums, self.last + 1)
 
     def middle(self, weights: Floats) -> Floats:
-        """(P, Q): for each pair what those with higher scores weigh, and half of those with the same."""
+        """Return the (P, Q) weights of pairs with higher scores, plus half of the weights of equal ones."""
         higher, as_high = self.around(weights)
         return (higher + as_high) / 2
 

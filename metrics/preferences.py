@@ -1,4 +1,4 @@
-"""Preferences between documents: how many of those that judges expressed does a ranking fulfil?
+"""Preferences between documents, and the shares of them that a ranking fulfills.
 
 The N documents of a query that anyone judged are numbered: those retrieved by their ranks, then the others. A judge
 ranks some of them, once or several times; of two documents of one ranking the one at the higher level is preferred, and
@@ -26,7 +26,7 @@ Pairs = Literal["all", "imp", "ret"]  # all; at least one retrieved; both retrie
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """What a judge prefers.
+    """Preferences of one judge.
 
     Attributes:
         prefers: (N, N) whether the judge prefers the one document to the other.
@@ -42,7 +42,7 @@ class _Judge:
 
     @classmethod
     def of(cls, rankings: Sequence[Floats], n: int) -> _Judge:
-        """What rankings, each (N,) levels, NaN where it lacks a document, come to."""
+        """Return the preferences in rankings, (N,) levels each, NaN if a document is missing."""
         stacked = np.array(rankings)
         levels = np.fmax.reduce(stacked, axis=0)
         if (stacked < 0).any():
@@ -71,7 +71,7 @@ class _Judge:
         return int({"ret": seen.sum(), "imp": self.prefers.sum() - unseen.sum(), "all": self.prefers.sum()}[pairs])
 
     def balanced(self, pairs: Pairs) -> float:
-        """The share fulfilled, as if there were as many documents that are not relevant as relevant ones.
+        """Return the fulfilled share, as if there were as many non-relevant as relevant documents.
 
         The form is trec_eval's, which counts pairs of documents that are not relevant where it takes some out.
         """
@@ -103,7 +103,7 @@ def _sum(count: Callable[[_Judge], int]) -> _Score:
 
 
 def _of_all(pairs: Pairs) -> _Score:
-    """The share of all preferences."""
+    """Return the share of all preferences."""
 
     def score(judges: Sequence[_Judge]) -> float:
         found = _share(sum(judge.fulfilled(pairs) for judge in judges), sum(judge.possible(pairs) for judge in judges))
@@ -113,7 +113,7 @@ def _of_all(pairs: Pairs) -> _Score:
 
 
 def _of_judges(pairs: Pairs) -> _Score:
-    """The share of each judge's, averaged; a judge without any adds 0."""
+    """Return the mean share over the judges. A judge without preferences adds 0."""
     return lambda judges: _mean(
         np.nan_to_num(_share(judge.fulfilled(pairs), judge.possible(pairs))) for judge in judges
     )
@@ -124,7 +124,7 @@ def _balanced(pairs: Pairs) -> _Score:
 
 
 def _of_pairs(pairs: Pairs) -> _Score:
-    """Of the judges who prefer one of two documents to the other, the share that the ranking agrees with; averaged."""
+    """Return the mean, over pairs of documents, of the share of their judges that the ranking agrees with."""
 
     def score(judges: Sequence[_Judge]) -> float:
         n = judges[0].n
@@ -161,14 +161,14 @@ PREFERENCE_NAMES = tuple(_SCORES)
 
 
 def preference_scores(judges: Sequence[Sequence[Floats]], n_retrieved: int) -> Mapping[str, float]:
-    """The scores of a query, by name; 0 where there is nothing to divide by.
+    """Return the scores of a query by name. 0 if there is nothing to divide by.
 
     Args:
-        judges: the rankings of each judge, at least one; a ranking is (N,) levels, NaN where it lacks a document.
-        n_retrieved: how many of the N documents were retrieved; they are the first, by rank.
+        judges: The rankings of each judge, at least one; a ranking is (N,) levels, NaN if it lacks a document.
+        n_retrieved: How many of the N documents were retrieved; they are the first, by rank.
 
     Raises:
-        ValueError: a judge contradicts itself.
+        ValueError: If a judge contradicts itself.
     """
     found = [_Judge.of(rankings, n_retrieved) for rankings in judges]
     return {name: score(found) for name, score in _SCORES.items()}
@@ -179,7 +179,7 @@ def _share(fulfilled: int, possible: int) -> float:
 
 
 def _mean(values: Iterable[float]) -> float:
-    """The mean, 0 where a value is undefined."""
+    """Return the mean, 0 if a value is undefined."""
     found = list(values)
     total = float(np.cumsum(found)[-1])
     return total / len(found) if total > 0 else 0.0

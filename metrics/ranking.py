@@ -37,16 +37,16 @@ RecallPoints = Literal["truncate", "ceil", "round"]
 
 @from_terms
 def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Reciprocal rank: one over the rank of the first relevant document.
+    """Compute the reciprocal rank: 1 over the rank of the first relevant document.
 
     Formula: 1 / rank of the first relevant document.
 
     Args:
-        k: ranks to count; None counts all, as a bare `mrr` does: MS MARCO's MRR is `rr@10`.
-        rel: the least grade that is relevant.
+        k: Ranks to count; None counts all, as a bare `mrr` does: MS MARCO's MRR is `rr@10`.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; 0 where no relevant document was retrieved, NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. 0 if no relevant document was retrieved, NaN if the query has no relevant document.
 
     Reference:
         Voorhees 1999, The TREC-8 question answering track report; trec_eval `recip_rank`.
@@ -64,18 +64,18 @@ def ap(
     rel: float = 1,
     denominator: Literal["relevant", "cutoff", "hits"] = "relevant",
 ) -> Terms:
-    """Average precision: the sum of the precisions at the ranks of relevant documents, over their number.
+    """Compute the average precision: the sum of precisions at the ranks of relevant documents, over their number.
 
     Formula: Σ p@rank of each relevant document / R.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
         denominator: `relevant` is R, the relevant documents of the query, retrieved or not; `cutoff` is min(R, k)
             (Kaggle's form); `hits` is the relevant documents among the first k (0 if there are none).
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Buckley & Voorhees 2000, doi:10.1145/345508.345543; trec_eval `map` and `map_cut_k`.
@@ -97,17 +97,17 @@ def gmap(
     rel: float = 1,
     denominator: Literal["relevant", "cutoff", "hits"] = "relevant",
 ) -> Terms:
-    """Average precision of each query, whose figure over queries is the geometric mean.
+    """Compute the average precision, whose estimate over queries is the geometric mean.
 
     Formula: ap of a query; exp of the mean of log max(ap, 0.00001) over queries.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
-        denominator: as for `ap`.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
+        denominator: As for `ap`.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Robertson 2006, doi:10.1145/1183614.1183630; trec_eval `gm_map`.
@@ -117,18 +117,18 @@ def gmap(
 
 @from_terms
 def yaap(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Yet another average precision: the log odds of average precision, smoothed.
+    """Compute yet another average precision: smoothed log odds of average precision.
 
     Formula: ln((1 + s) / (1 + R - s)), s = Σ p@rank of each relevant document retrieved.
 
     It orders the rankings of a query as average precision does, and tells apart those that are near 0 or 1.
 
     Args:
-        rel: the least grade that is relevant.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), from -ln(1 + R), where nothing relevant was retrieved, to ln(1 + R); 0 where the query has no relevant
-        document; never NaN.
+        (Q,), from -ln(1 + R), where nothing relevant was retrieved, to ln(1 + R). 0 if the query has no relevant
+        document, never NaN.
 
     Reference:
         Robertson 2012, doi:10.1007/978-3-642-28997-2_14; trec_eval `yaap`.
@@ -142,15 +142,15 @@ def yaap(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """R-precision: the precision at rank R, the number of relevant documents of the query.
+    """Compute the R-precision: the precision at rank R, the number of relevant documents of the query.
 
     Formula: p@R.
 
     Args:
-        rel: the least grade that is relevant.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Buckley & Voorhees 2000, doi:10.1145/345508.345543; trec_eval `Rprec`.
@@ -162,16 +162,16 @@ def rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
-    """R-precision at a multiple of R: the precision at rank int(factor · R + 0.9).
+    """Compute the R-precision at a multiple of R: the precision at rank int(factor · R + 0.9).
 
     Formula: p@int(factor R + 0.9).
 
     Args:
-        factor: the multiple, above 0.
-        rel: the least grade that is relevant.
+        factor: The multiple, above 0.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; 0 where that rank is 0, NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. 0 if that rank is 0, NaN if the query has no relevant document.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `Rprec_mult`.
@@ -186,18 +186,18 @@ def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
 
 @from_terms
 def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
-    """Tie-aware R-precision at k: the first k documents against the k best of the solution and all that tie with them.
+    """Compute the tie-aware R-precision at k: the share of the first k documents in the best k and their ties.
 
     Formula: |first k ∩ min(k, R) best and their ties| / min(k, R).
 
     The best are the query's relevant documents graded at least as high as the min(k, R)-th of them.
 
     Args:
-        k: ranks to count, and best documents of the solution to look for.
-        rel: the least grade that is relevant, and so in the solution.
+        k: Ranks to count, and best documents of the solution to look for.
+        rel: The least grade that is relevant, and so in the solution.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         VideoLectures.NET challenge, ECML/PKDD 2011, evaluation metrics; Rp@z there.
@@ -211,16 +211,16 @@ def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
 
 @from_terms
 def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float = 1) -> Terms:
-    """Average tie-aware R-precision: the mean of `rp` at several cutoffs.
+    """Compute the average tie-aware R-precision: the mean of `rp` at several cutoffs.
 
     Formula: mean of rp@k, k in cutoffs.
 
     Args:
-        cutoffs: the cutoffs, at least one.
-        rel: the least grade that is relevant, and so in the solution.
+        cutoffs: The cutoffs, at least one.
+        rel: The least grade that is relevant, and so in the solution.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         VideoLectures.NET challenge, ECML/PKDD 2011, evaluation metrics; AvgRp there, its mean over queries MARp.
@@ -234,19 +234,19 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
 
 @from_terms
 def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
-    """Interpolated precision: the highest precision at any rank where the recall is at least `recall`.
+    """Compute the interpolated precision: the maximum precision at any rank with a recall of at least `recall`.
 
     Formula: max p@i where r@i ≥ recall.
 
     Args:
-        recall: the recall to reach, in [0, 1].
-        rel: the least grade that is relevant.
-        recall_points: how many relevant documents reach recall p of R: `ceil` is the definition, the least number that
+        recall: The recall to reach, in [0, 1].
+        rel: Minimum grade of a relevant document.
+        recall_points: How many relevant documents reach recall p of R: `ceil` is the definition, the least number that
             is at least p R; `truncate` is int(p R + 0.9) in doubles (trec_eval 9); `round` is p R rounded, halves up
             (trec_eval 10).
 
     Returns:
-        (Q,), in [0, 1]; 0 where that recall is never reached, NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. 0 if that recall is never reached, NaN if the query has no relevant document.
 
     Reference:
         Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.4; trec_eval
@@ -269,16 +269,16 @@ def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: R
 
 @from_terms
 def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
-    """Eleven-point average precision: the mean interpolated precision at recall 0.0, 0.1 … 1.0.
+    """Compute the eleven-point average precision: the mean interpolated precision at recall 0.0, 0.1 … 1.0.
 
     Formula: mean of iprec at recall 0, 0.1 … 1.
 
     Args:
-        rel: the least grade that is relevant.
-        recall_points: how many relevant documents reach a recall; see `iprec`.
+        rel: Minimum grade of a relevant document.
+        recall_points: How many relevant documents reach a recall; see `iprec`.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.4; trec_eval `11pt_avg`.
@@ -288,7 +288,7 @@ def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "t
 
 
 def _added(parts: Sequence[Floats]) -> Floats:
-    """(H, Q): the sum of the parts in their order, which `np.sum` leaves where they are of one document each."""
+    """Return the (H, Q) sums of the parts in their order, which `np.sum` does not keep."""
     return functools.reduce(np.add, parts)
 
 
@@ -297,7 +297,7 @@ _EPSILON = 0.00001  # as in trec_eval: smooths the share of relevant documents w
 
 @from_terms
 def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Binary preference: how rarely judged non-relevant documents stand above relevant ones; unjudged are passed over.
+    """Compute the binary preference: the rarity of judged non-relevant documents above relevant ones.
 
     Formula: Σ (1 - min(n above, R) / min(N, R)) / R.
 
@@ -305,10 +305,10 @@ def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
     N and R the query's judged non-relevant and relevant documents; the sum is divided by R.
 
     Args:
-        rel: the least grade that is relevant; grades from 0 to below `rel` are non-relevant, negative ones unjudged.
+        rel: Minimum grade of a relevant document. Lower ones from 0 on are non-relevant, negative ones unjudged.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Buckley & Voorhees 2004, doi:10.1145/1008992.1009000, in the corrected form of trec_eval 8 and later.
@@ -323,15 +323,15 @@ def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def gm_bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Binary preference of each query, whose figure over queries is the geometric mean.
+    """Compute the binary preference, whose estimate over queries is the geometric mean.
 
     Formula: bpref of a query; exp of the mean of log max(bpref, 0.00001) over queries.
 
     Args:
-        rel: the least grade that is relevant; grades from 0 to below `rel` are non-relevant, negative ones unjudged.
+        rel: Minimum grade of a relevant document. Lower ones from 0 on are non-relevant, negative ones unjudged.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Buckley & Voorhees 2004, doi:10.1145/1008992.1009000; trec_eval `gm_bpref`.
@@ -341,7 +341,7 @@ def gm_bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def infap(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Inferred average precision: the precision at each relevant document is estimated from the judged ones above it.
+    """Compute the inferred average precision, with precisions estimated from judged documents.
 
     Formula: Σ (1/i + (i - 1)/i · share pooled above · share relevant of those judged above) / R.
 
@@ -350,10 +350,10 @@ def infap(block: JudgedBlock, *, rel: float = 1) -> Terms:
     not relevant.
 
     Args:
-        rel: the least grade that is relevant; a negative grade is in the pool and unjudged.
+        rel: Minimum grade of a relevant document: a negative grade is in the pool and unjudged.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Yilmaz & Aslam 2006, doi:10.1145/1183614.1183633; trec_eval `infAP`.

@@ -46,12 +46,12 @@ __all__ = [
 
 
 def mae(block: RatingsBlock) -> Floats:
-    """Mean absolute error of a query's predictions.
+    """Compute the mean absolute error of a query's predictions.
 
     Formula: mean |prediction - rating|.
 
     Returns:
-        (Q,), in units of the rating, 0 or more, lower is better; NaN where a query has no pair.
+        (Q,), in units of the rating, 0 or more, lower is better. NaN if a query has no pair.
 
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
@@ -60,12 +60,12 @@ def mae(block: RatingsBlock) -> Floats:
 
 
 def mse(block: RatingsBlock) -> Floats:
-    """Mean squared error of a query's predictions.
+    """Compute the mean squared error of a query's predictions.
 
     Formula: mean (prediction - rating)².
 
     Returns:
-        (Q,), in squared units of the rating, 0 or more, lower is better; NaN where a query has no pair.
+        (Q,), in squared units of the rating, 0 or more, lower is better. NaN if a query has no pair.
 
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
@@ -74,12 +74,12 @@ def mse(block: RatingsBlock) -> Floats:
 
 
 def rmse(block: RatingsBlock) -> Floats:
-    """Root mean squared error of a query's predictions.
+    """Compute the root mean squared error of a query's predictions.
 
     Formula: √ mean (prediction - rating)².
 
     Returns:
-        (Q,), in units of the rating, 0 or more, lower is better; NaN where a query has no pair.
+        (Q,), in units of the rating, 0 or more, lower is better. NaN if a query has no pair.
 
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
@@ -88,7 +88,7 @@ def rmse(block: RatingsBlock) -> Floats:
 
 
 def r2(block: RatingsBlock) -> Floats:
-    """Coefficient of determination: 1 minus the squared errors over the squared deviations of ratings from their mean.
+    """Compute the coefficient of determination: 1 minus squared errors over the ratings' squared deviations.
 
     Formula: 1 - Σ (prediction - rating)² / Σ (rating - mean rating)².
 
@@ -106,7 +106,7 @@ def r2(block: RatingsBlock) -> Floats:
 
 
 def explained_variance(block: RatingsBlock) -> Floats:
-    """Explained variance: 1 minus the variance of the errors over that of the ratings.
+    """Compute the explained variance: 1 minus the variance of the errors over the variance of the ratings.
 
     Formula: 1 - variance of (prediction - rating) / variance of the rating.
 
@@ -123,7 +123,7 @@ def explained_variance(block: RatingsBlock) -> Floats:
 
 
 def _squared_deviations(block: RatingsBlock, values: Floats) -> Floats:
-    """(Q,): the sum of squared deviations from the query's mean; exactly 0 where all its values are equal."""
+    """Return (Q,) sums of squared deviations from the query's mean, exactly 0 if all its values are equal."""
     mean = block.mean(np.where(np.isnan(values), 0.0, values))
     deviations = np.where(np.isnan(values), 0.0, values - mean)
     equal = np.fmax.reduce(values, axis=0) == np.fmin.reduce(values, axis=0)
@@ -131,7 +131,7 @@ def _squared_deviations(block: RatingsBlock, values: Floats) -> Floats:
 
 
 def auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """Area under the ROC curve: how often a positive pair scores above a negative one; equal scores count half.
+    """Compute the area under the ROC curve: the chance that a positive pair scores above a negative one.
 
     Formula: Σ over positives (negatives that score lower + ½ · negatives that score the same) / (P · N).
 
@@ -139,10 +139,10 @@ def auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
     RecBole's is weighted by positives.
 
     Args:
-        rel: the least label that is positive.
+        rel: The least label that is positive.
 
     Returns:
-        (Q,), in [0, 1], 0.5 for scores without information; NaN where all labels of the query are positive, or none is.
+        (Q,) scores in [0, 1], 0.5 without information. NaN if all labels of the query, or none, are positive.
 
     Reference:
         Hanley & McNeil 1982, doi:10.1148/radiology.143.1.7063747; GAUC: Zhou et al. 2018, doi:10.1145/3219819.3219823.
@@ -151,7 +151,7 @@ def auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
 
 
 def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
-    """Limited AUC: the area under the ROC curve of the top k, continued by a straight line.
+    """Compute the limited AUC: the area under the ROC curve of the top k, continued by a straight line.
 
     Formula: `auc`, where all documents below rank k score alike.
 
@@ -160,11 +160,11 @@ def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
     positives below rank k gain nothing, and it divides by min(P, k).
 
     Args:
-        k: ranks that count.
-        rel: the least label that is positive.
+        k: Ranks that count.
+        rel: The least label that is positive.
 
     Returns:
-        (Q,), in [0, 1]; NaN where all labels of the query are positive, or none is.
+        (Q,) scores in [0, 1]. NaN if all labels of the query are positive, or none is.
 
     Reference:
         Schröder, Thiele & Lehner 2011, Setting goals and choosing metrics for recommender system evaluations; implicit
@@ -175,17 +175,17 @@ def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
 
 
 def pr_auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """Area under the precision-recall curve, by steps: average precision, where equal scores are one step.
+    """Compute the area under the precision-recall curve: average precision with equal scores as one step.
 
     Formula: Σ over positives of the precision among the pairs that score at least as high / P.
 
     The trapezoidal area is another, which is too high between far points of the curve.
 
     Args:
-        rel: the least label that is positive.
+        rel: The least label that is positive.
 
     Returns:
-        (Q,), in (0, 1], about P / (P + N) for scores without information; NaN where the query has no positive label.
+        (Q,), in (0, 1], about P / (P + N) for scores without information. NaN if the query has no positive label.
 
     Reference:
         Davis & Goadrich 2006, doi:10.1145/1143844.1143874; scikit-learn `average_precision_score`.
@@ -194,17 +194,17 @@ def pr_auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
 
 
 def log_loss(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """Logarithmic loss (cross-entropy) of predicted probabilities.
+    """Compute the logarithmic loss (cross-entropy) of predicted probabilities.
 
     Formula: mean of -ln(prediction) over positives and -ln(1 - prediction) over negatives.
 
     Predictions within 2.2e-16 of 0 or 1 are taken for as far from them, as in scikit-learn.
 
     Args:
-        rel: the least label that is positive.
+        rel: The least label that is positive.
 
     Returns:
-        (Q,), in nats, 0 or more, lower is better; NaN where a query has no pair.
+        (Q,), in nats, 0 or more, lower is better. NaN if a query has no pair.
 
     Reference:
         Good 1952, doi:10.1111/j.2517-6161.1952.tb00104.x.
@@ -213,15 +213,15 @@ def log_loss(block: RatingsBlock, *, rel: float = 1) -> Floats:
 
 
 def brier(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """Brier score: the mean squared error of predicted probabilities.
+    """Compute the Brier score: the mean squared error of predicted probabilities.
 
     Formula: mean (prediction - label)², the label 1 for positives and 0 for negatives.
 
     Args:
-        rel: the least label that is positive.
+        rel: The least label that is positive.
 
     Returns:
-        (Q,), in [0, 1], lower is better; NaN where a query has no pair.
+        (Q,) scores in [0, 1], lower is better. NaN if a query has no pair.
 
     Reference:
         Brier 1950, doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2.
@@ -230,7 +230,7 @@ def brier(block: RatingsBlock, *, rel: float = 1) -> Floats:
 
 
 def calibration_error(block: RatingsBlock, *, bins: float = 15, binning: Binning = "width", rel: float = 1) -> Floats:
-    """Expected calibration error: how far the mean prediction of a bin is from its share of positives, over all bins.
+    """Compute the expected calibration error: the distance of bins' mean predictions from shares of positives.
 
     Formula: Σ over bins |Σ over the bin's pairs (label - prediction)| / number of pairs.
 
@@ -239,13 +239,13 @@ def calibration_error(block: RatingsBlock, *, bins: float = 15, binning: Binning
     with few bins for few pairs; a query's own error is mostly that bias. `brier` and `log_loss` have none.
 
     Args:
-        bins: into how many bins predictions are sorted, at least 1.
+        bins: Into how many bins predictions are sorted, at least 1.
         binning: `width`, bins of equal width from 0 to 1, each with its upper end; or `mass`, of as many pairs each,
             where equal predictions stay together. Pooled, they are bins of all pairs.
-        rel: the least label that is positive.
+        rel: The least label that is positive.
 
     Returns:
-        (Q,), in [0, 1], lower is better; NaN where a query has no pair.
+        (Q,) scores in [0, 1], lower is better. NaN if a query has no pair.
 
     Reference:
         Guo et al. 2017, arXiv:1706.04599, equation 3; equal mass and the bias: Roelofs et al. 2022, arXiv:2012.08668.

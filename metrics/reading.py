@@ -26,16 +26,16 @@ PatienceDiscount = Literal["none", "reciprocal", "geometric", "inverse_square"]
 
 @from_terms
 def sdcg(block: JudgedBlock, *, k: int, max_grade: float | None = None) -> Terms:
-    """Scaled DCG: DCG over that of k perfect documents, whether there are so many or not.
+    """Compute the scaled DCG: DCG over the DCG of k perfect documents, even if there are fewer.
 
     Formula: Σ gain / log2(rank + 1) / Σ_{i≤k} 1 / log2(i + 1), gain = grade / max_grade.
 
     Args:
-        k: ranks to count.
-        max_grade: the grade that gains 1; by default an evaluation's greatest.
+        k: Ranks to count.
+        max_grade: The grade that gains 1; by default an evaluation's greatest.
 
     Returns:
-        (Q,), in [0, 1]; never NaN.
+        (Q,) scores in [0, 1], never NaN.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, as a model of a reader; cwl_eval 1.0.12
@@ -49,17 +49,17 @@ def sdcg(block: JudgedBlock, *, k: int, max_grade: float | None = None) -> Terms
 
 @from_terms
 def insq(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> Terms:
-    """INSQ: what a document gains that is read by one who wants t in all, and grows more patient down the list.
+    """Compute INSQ: the mean gain of the documents read by a reader who wants a total gain of t.
 
     Formula: Σ gain / (rank + 2t - 1)² / Σ_{i≤k} 1 / (i + 2t - 1)², gain = grade / max_grade.
 
     Args:
-        t: the gain that the reader wants, above 0.5.
-        k: ranks that are read at most; None for a list without end.
-        max_grade: the grade that gains 1; by default an evaluation's greatest.
+        t: The gain that the reader wants, above 0.5.
+        k: Ranks that are read at most; None for a list without end.
+        max_grade: The grade that gains 1; by default an evaluation's greatest.
 
     Returns:
-        (Q,), in [0, 1]; never NaN.
+        (Q,) scores in [0, 1], never NaN.
 
     Reference:
         Moffat, Scholer & Thomas 2012, doi:10.1145/2407085.2407092; cwl_eval 1.0.12 `INSQCWLMetric`.
@@ -76,17 +76,17 @@ def insq(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
 
 @from_terms
 def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> Terms:
-    """INST: insq for a reader who goes on the less, the more was gained of the t that is wanted.
+    """Compute INST: INSQ for a reader who is more likely to stop the more of t was gained.
 
     Formula: Σ gain W(rank) / Σ_{i≤k} W(i), W(i + 1) / W(i) = ((i + 2t - cg - 1) / (i + 2t - cg))², cg gained to i.
 
     Args:
-        t: the gain that the reader wants, above 0.5.
-        k: ranks that are read at most; None for a list without end.
-        max_grade: the grade that gains 1; by default an evaluation's greatest.
+        t: The gain that the reader wants, above 0.5.
+        k: Ranks that are read at most; None for a list without end.
+        max_grade: The grade that gains 1; by default an evaluation's greatest.
 
     Returns:
-        (Q,), in [0, 1]; never NaN.
+        (Q,) scores in [0, 1], never NaN.
 
     Reference:
         Moffat, Bailey, Scholer & Thomas 2015, doi:10.1145/2838931.2838938; cwl_eval 1.0.12 `INSTCWLMetric`.
@@ -118,17 +118,17 @@ def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
 
 @from_terms
 def bpm(block: JudgedBlock, *, k: int, t: float = 1.0, max_grade: float | None = None) -> Terms:
-    """Bejeweled player model: the mean gain of the documents read by one who stops with t gained, or after k.
+    """Compute the bejeweled player model: the mean gain of the documents read until t is gained, or k are read.
 
     Formula: Σ gain / n over the first n ranks, n = min(k, first rank with t gained), gain = grade / max_grade.
 
     Args:
-        k: ranks that are read at most.
-        t: the gain with which the reader stops, above 0.
-        max_grade: the grade that gains 1; by default an evaluation's greatest.
+        k: Ranks that are read at most.
+        t: The gain with which the reader stops, above 0.
+        max_grade: The grade that gains 1; by default an evaluation's greatest.
 
     Returns:
-        (Q,), in [0, 1]; never NaN.
+        (Q,) scores in [0, 1], never NaN.
 
     Reference:
         Zhang et al. 2017, doi:10.1145/3077136.3080841, the static model; cwl_eval 1.0.12 `BPMCWLMetric`.
@@ -152,20 +152,20 @@ def nearly_err(
     t: float = 1.0,
     max_grade: float | None = None,
 ) -> Terms:
-    """Not (but nearly) ERR: the mean gain of the documents read by one whom each satisfies with its gain as the chance.
+    """Compute not (but nearly) ERR: the mean gain of the documents read until one satisfies the reader.
 
     Formula: Σ gain reached / Σ_{i≤k} reached(i), reached(i) = discount(i) Π_{j<i} (1 - gain), gain = grade / max_grade.
 
     Args:
-        k: ranks that are read at most.
-        discount: what else makes the reader stop: `none` is NERR8, nothing but the end at k; `reciprocal` NERR9, 1 / i;
+        k: Ranks that are read at most.
+        discount: What else makes the reader stop: `none` is NERR8, nothing but the end at k; `reciprocal` NERR9, 1 / i;
             `geometric` NERR10, p^(i - 1); `inverse_square` NERR11, as insq, (2t / (i + 2t - 1))².
         p: persistence, the chance of reading on, in (0, 1), for `geometric`.
-        t: the gain that the reader wants, above 0.5, for `inverse_square`.
-        max_grade: the grade that gains 1; by default an evaluation's greatest.
+        t: The gain that the reader wants, above 0.5, for `inverse_square`.
+        max_grade: The grade that gains 1; by default an evaluation's greatest.
 
     Returns:
-        (Q,), in [0, 1]; never NaN.
+        (Q,) scores in [0, 1], never NaN.
 
     Reference:
         Azzopardi, Mackenzie & Moffat 2021, doi:10.1145/3471158.3472239, equations 8 to 11; cwl_eval 1.0.12
@@ -191,7 +191,7 @@ _Weight = Callable[[Floats], Floats]
 
 
 def _discounted(discount: PatienceDiscount, p: float, t: float) -> tuple[_Weight, _Weight]:
-    """What a rank weighs, and what all ranks down to one weigh together; both up to a factor."""
+    """Weights of ranks, and their sums from the top, up to a common factor."""
     if discount == "none":
         return np.ones_like, np.positive
     if discount == "reciprocal":
@@ -206,7 +206,7 @@ def _discounted(discount: PatienceDiscount, p: float, t: float) -> tuple[_Weight
 
 
 def _gains(block: JudgedBlock, k: int | None, max_grade: float | None) -> Floats:
-    """(H, Q): what each document within the cutoff gains, in [0, 1]."""
+    """Return the (H, Q) gains of documents within the cutoff, in [0, 1]."""
     greatest = check_grades(block, max_grade)
     return np.where(block.ranks <= cut(k), np.fmax(block.grades, 0.0) / greatest, 0.0)
 
@@ -221,10 +221,10 @@ _FAR = 30  # from where on the series below is exact in doubles
 
 
 def _inverse_squares(first: Floats) -> Floats:
-    """The sum of 1 / x² over x = first, first + 1, …; 0 for infinity. It is the trigamma function.
+    """Return Σ 1 / x² over x = first, first + 1, …, the trigamma function. 0 for infinity.
 
     Args:
-        first: of any shape, above 0.
+        first: Of any shape, above 0.
 
     Reference:
         Abramowitz & Stegun 1964, 6.4.12.
@@ -238,7 +238,7 @@ def _inverse_squares(first: Floats) -> Floats:
 
 
 def _harmonic(ranks: Floats) -> Floats:
-    """The sum of 1 / i over i = 1 … rank, for whole ranks from 0.
+    """Return Σ 1 / i over i = 1 … rank. Ranks are integers from 0.
 
     Reference:
         Abramowitz & Stegun 1964, 6.3.18.

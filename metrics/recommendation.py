@@ -32,7 +32,7 @@ __all__ = ["calibration", "diversity", "efd", "epc", "novelty", "popularity", "s
 def novelty(
     block: CatalogueBlock, *, k: int | None = None, share: Literal["queries", "interactions"] = "queries"
 ) -> Floats:
-    """Novelty: the mean self-information of the documents in a list, in bits.
+    """Compute the novelty: the mean self-information of the documents in a list, in bits.
 
     Formula: mean log2(queries that consumed anything / queries that consumed the document).
 
@@ -41,12 +41,12 @@ def novelty(
     information of the documents consumed, which is the same wherever some document was consumed once.
 
     Args:
-        k: ranks to count; None counts all.
-        share: what c is a share of: `queries`, all queries that consumed anything (the chance that one of them knows
+        k: Number of ranks to count. None counts all.
+        share: What c is a share of: `queries`, all queries that consumed anything (the chance that one of them knows
             the document); `interactions`, all interactions (the chance that one of them is with it).
 
     Returns:
-        (Q,), bits, 0 or more; NaN where nothing was recommended, and everywhere if nobody consumed anything.
+        (Q,), bits, 0 or more. NaN if nothing was recommended, and everywhere if nobody consumed anything.
 
     Reference:
         Zhou et al. 2010, doi:10.1073/pnas.1000488107, surprisal; `interactions` is the free discovery of Vargas &
@@ -59,16 +59,16 @@ def novelty(
 
 
 def efd(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
-    """Expected free discovery: the self-information of the relevant documents of a list, discounted by rank, in bits.
+    """Compute the expected free discovery: the discounted self-information of relevant documents, in bits.
 
     Formula: Σ log2(interactions / those with the document) / log2(rank + 1) where relevant / Σ 1 / log2(rank + 1).
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), bits, 0 or more; NaN where nothing was recommended, and everywhere if nobody consumed anything.
+        (Q,), bits, 0 or more. NaN if nothing was recommended, and everywhere if nobody consumed anything.
 
     Reference:
         Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EFD`.
@@ -78,16 +78,16 @@ def efd(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Float
 
 
 def epc(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
-    """Expected popularity complement: how few queries know the relevant documents of a list, discounted by rank.
+    """Compute the expected popularity complement: the discounted unpopularity of relevant documents.
 
     Formula: Σ (1 - queries that consumed the document / all) / log2(rank + 1) where relevant / Σ 1 / log2(rank + 1).
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; NaN where nothing was recommended, and everywhere if nobody consumed anything.
+        (Q,) scores in [0, 1]. NaN if nothing was recommended, and everywhere if nobody consumed anything.
 
     Reference:
         Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EPC`.
@@ -96,7 +96,7 @@ def epc(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Float
 
 
 def _discovery(block: CatalogueBlock, k: int | None, rel: float, worth: Floats) -> Floats:
-    """(Q,): what the relevant documents are worth, over the discounts of all documents of the list."""
+    """Return (Q,) worths of the relevant documents over the discounts of all documents of the list."""
     codes = block.first(k)
     discounts = np.where(codes >= 0, 1 / np.log2(np.arange(2.0, len(codes) + 2))[:, np.newaxis], 0.0)
     known = divide(sum_down(discounts * np.where(block.relevant(rel, k), worth, 0.0)), sum_down(discounts))
@@ -104,15 +104,15 @@ def _discovery(block: CatalogueBlock, k: int | None, rel: float, worth: Floats) 
 
 
 def popularity(block: CatalogueBlock, *, k: int | None = None) -> Floats:
-    """Popularity: how many queries consumed a document before, on average over the documents of a list.
+    """Compute the popularity: the mean number of queries that consumed a document of the list before.
 
     Formula: mean number of queries that consumed the document.
 
     Args:
-        k: ranks to count; None counts all.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), queries, 0 or more; NaN where nothing was recommended.
+        (Q,), queries, 0 or more. NaN if nothing was recommended.
 
     Reference:
         Yin et al. 2012, arXiv:1205.6700, average recommendation popularity (ARP).
@@ -128,7 +128,7 @@ def tail_share(
     tail: float = 0.2,
     of: Literal["interactions", "documents"] = "interactions",
 ) -> Floats:
-    """Tail share: how much of a list is of the long tail, the documents that few queries consumed before.
+    """Compute the tail share: the share of a list in the long tail, the documents that few queries consumed before.
 
     Formula: documents of the long tail / min(k, n).
 
@@ -137,13 +137,13 @@ def tail_share(
     as popular as the head's last, each is of the tail by the share that the head leaves out: no order of ids decides.
 
     Args:
-        k: ranks to count; None counts all.
-        tail: how much is the tail's, in (0, 1).
-        of: what it is a share of: `interactions`, as above (Elliot); `documents`, so that the tail is that share of the
+        k: Number of ranks to count. None counts all.
+        tail: How much is the tail's, in (0, 1).
+        of: What it is a share of: `interactions`, as above (Elliot); `documents`, so that the tail is that share of the
             documents consumed, rounded down and at least one (RecBole, in which what nobody consumed is not tail).
 
     Returns:
-        (Q,), in [0, 1]; NaN where nothing was recommended.
+        (Q,) scores in [0, 1]. NaN if nothing was recommended.
 
     Reference:
         Abdollahpouri, Burke & Mobasher 2017, doi:10.1145/3109859.3109912, average percentage of long tail items (APLT).
@@ -153,7 +153,7 @@ def tail_share(
 
 
 def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
-    """Serendipity: how far above its popularity each relevant document of a list stands, on average over the list.
+    """Compute the serendipity: the mean rise of relevant documents over their rank by popularity.
 
     Formula: mean max(popularity rank - rank, 0) / documents where relevant, else 0.
 
@@ -162,11 +162,11 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
     nobody consumed before has m = n + 1, as nobody would be given it. What is not relevant adds 0.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; 0 where nothing was recommended, NaN where the catalogue is empty.
+        (Q,) scores in [0, 1]. 0 if nothing was recommended, NaN if the catalogue is empty.
 
     Reference:
         Murakami, Mori & Orihara 2008, doi:10.1007/978-3-540-78197-4_5, with the probabilities by rank of RecTools.
@@ -182,7 +182,7 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
 
 
 def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> Floats:
-    """Diversity: the mean distance between two documents of a list, which is 1 minus the cosine of their features.
+    """Compute the diversity: 1 minus the mean cosine of the features of two documents of a list.
 
     Formula: mean 1 - cosine of two documents' features.
 
@@ -190,11 +190,11 @@ def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> F
     Documents without the feature are passed over.
 
     Args:
-        feature: the column of the documents table that tells documents apart: categories, or a vector of each.
-        k: ranks to count; None counts all.
+        feature: The column of the documents table that tells documents apart: categories, or a vector of each.
+        k: Number of ranks to count. None counts all.
 
     Returns:
-        (Q,), in [0, 1], or to 2 where vectors have negative numbers; NaN where fewer than two documents of the list
+        (Q,) scores in [0, 1], or to 2 where vectors have negative numbers. NaN if fewer than two documents of the list
         have the feature.
 
     Reference:
@@ -224,7 +224,7 @@ def calibration(
     divergence: Literal["kl", "js"] = "kl",
     alpha: float = 0.01,
 ) -> Floats:
-    """Calibration: how far the categories of a list are from those of what the query consumed before, in nats.
+    """Compute the calibration: the divergence of a list's categories from those consumed before, in nats.
 
     Formula: Σ p ln(p / ((1 - alpha) q + alpha p)), p categories consumed before, q recommended.
 
@@ -232,14 +232,14 @@ def calibration(
     p of the documents consumed, q of those recommended. Documents without a category are passed over.
 
     Args:
-        feature: the column of the documents table that holds their categories.
-        k: ranks to count; None counts all.
+        feature: The column of the documents table that holds their categories.
+        k: Number of ranks to count. None counts all.
         divergence: `kl`, Σ p ln(p / ((1 - alpha) q + alpha p)), the Kullback-Leibler divergence of the paper; `js`, the
             Jensen-Shannon divergence, (Σ p ln(p / m) + Σ q ln(q / m)) / 2 with m = (p + q) / 2.
-        alpha: how much of p is mixed into q, in (0, 1), so that a category missing from the list is not infinitely far.
+        alpha: How much of p is mixed into q, in (0, 1), so that a category missing from the list is not infinitely far.
 
     Returns:
-        (Q,), nats, 0 or more, lower is better: at most ln(1 / alpha) for `kl` and ln 2 for `js`; NaN where no document
+        (Q,), nats, 0 or more, lower is better: at most ln(1 / alpha) for `kl` and ln 2 for `js`. NaN if no document
         consumed or none recommended has a category.
 
     Reference:
@@ -261,7 +261,7 @@ def calibration(
 
 
 def _consumers(block: CatalogueBlock, codes: Codes) -> Ints:
-    """(K, Q): how many queries consumed each document before; 0 if there is no document."""
+    """Return (K, Q) numbers of queries that consumed each document before, 0 if there is no document."""
     consumed = popularity_of(block)
     known = (codes >= 0) & (codes < len(consumed))
     found = np.zeros(codes.shape, dtype=np.int64)
@@ -270,7 +270,7 @@ def _consumers(block: CatalogueBlock, codes: Codes) -> Ints:
 
 
 def _mean(codes: Codes, values: Floats) -> Floats:
-    """(Q,): the mean value of the documents in each list."""
+    """Return the (Q,) mean value of the documents in each list."""
     return divide(sum_down(np.where(codes >= 0, values, 0.0)), sum_down(codes >= 0))
 
 
@@ -286,7 +286,7 @@ def _moderate(places: Ints, entries: Floats) -> Floats:
 
 
 def _shares(feature: Sparse, queries: Ints, documents: npt.NDArray[Any], n_queries: int) -> tuple[Ints, Codes, Floats]:
-    """What each category of each document adds to its query's distribution: query, category and share."""
+    """Return query, category and share of each category of a document in its query's distribution."""
     places, columns, entries, totals = memberships(feature, documents)
     n_known = np.bincount(queries[np.bincount(places, minlength=len(documents)) > 0], minlength=n_queries)
     owners = queries[places]

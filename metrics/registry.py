@@ -1,4 +1,4 @@
-"""Every metric by name, one line each: its function, its title, and what a reader of its figures must know.
+"""Registry of all metrics, one line each: function, title, and how to read the scores.
 
 Input and parameters are read from the function's signature, formula and reference from its docstring.
 """

@@ -20,17 +20,17 @@ __all__ = ["f", "f1", "mar", "p", "r", "relative_p", "set_map", "success"]
 def p(
     block: JudgedBlock, *, k: int | None = None, rel: float = 1, denominator: Literal["cutoff", "retrieved"] = "cutoff"
 ) -> Terms:
-    """Precision: the share of the retrieved documents that is relevant.
+    """Compute the precision: the share of the retrieved documents that is relevant.
 
     Formula: tp / k, or tp / n without k.
 
     Args:
-        k: ranks to count; None counts all, and divides by their number.
-        rel: the least grade that is relevant.
+        k: Ranks to count; None counts all, and divides by their number.
+        rel: Minimum grade of a relevant document.
         denominator: `cutoff` divides by k however short the list; `retrieved` by min(k, retrieved).
 
     Returns:
-        (Q,), in [0, 1]; 0 where nothing was retrieved; never NaN.
+        (Q,) scores in [0, 1]. 0 if nothing was retrieved, never NaN.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `P_k` and, without k, `set_P`.
@@ -43,18 +43,18 @@ def p(
 def r(
     block: JudgedBlock, *, k: int | None = None, rel: float = 1, denominator: Literal["relevant", "cutoff"] = "relevant"
 ) -> Terms:
-    """Recall: the share of the relevant documents that was retrieved.
+    """Compute the recall: the share of the relevant documents that was retrieved.
 
     Formula: tp / R.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
         denominator: `relevant` divides by the number of relevant documents R; `cutoff` by min(R, k), so that a full
             list of relevant documents scores 1.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `recall_k` and, without k, `set_recall`.
@@ -66,18 +66,18 @@ def r(
 
 @from_terms
 def mar(block: JudgedBlock, *, k: int, rel: float = 1, at: Literal["ranks", "hits"] = "ranks") -> Terms:
-    """Mean average recall: the mean of the recall at each rank down to the cutoff.
+    """Compute the mean average recall: the mean of the recall at each rank down to the cutoff.
 
     Formula: Σ_{i≤k} r@i / k.
 
     Args:
-        k: ranks to count.
-        rel: the least grade that is relevant.
+        k: Ranks to count.
+        rel: Minimum grade of a relevant document.
         at: `ranks` is the mean over all k ranks, so that a document counts for more, the higher it stands; `hits` adds
             up the recall at the ranks of relevant documents alone and divides by min(R, k), whatever their ranks.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         Anelli et al. 2021, doi:10.1145/3404835.3463245 (Elliot 0.3.1, `MAR`); `hits` is WarpRec 1.4's.
@@ -91,16 +91,16 @@ def mar(block: JudgedBlock, *, k: int, rel: float = 1, at: Literal["ranks", "hit
 
 @from_terms
 def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Relative precision: precision over the greatest that a list of this length could have.
+    """Compute the relative precision: precision over the maximum for a list of this length.
 
     Formula: tp / min(k, R), with n if there is no k.
 
     Args:
-        k: ranks to count, and the length of the list; None counts all retrieved.
-        rel: the least grade that is relevant.
+        k: Ranks to count, and the length of the list; None counts all retrieved.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]: precision where the list is shorter than R, recall where it is longer; NaN where the query has
+        (Q,), in [0, 1]: precision where the list is shorter than R, recall where it is longer. NaN if the query has
         no relevant document.
 
     Reference:
@@ -114,15 +114,15 @@ def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> T
 
 @from_terms
 def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Average precision of a set: its precision at every relevant document of it, 0 at the others, whatever the ranks.
+    """Compute the average precision of a set: its precision times its recall.
 
     Formula: tp² / (n R).
 
     Args:
-        rel: the least grade that is relevant.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]: precision times recall; NaN where the query has no relevant document.
+        (Q,), in [0, 1]: precision times recall. NaN if the query has no relevant document.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `set_map`.
@@ -135,19 +135,19 @@ def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 @from_terms
 def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) -> Terms:
-    """F measure: the harmonic mean of precision and recall, recall weighing beta times as much.
+    """Compute the F measure: the harmonic mean of precision and recall, with beta times the weight on recall.
 
     Formula: (1 + beta²) tp / (beta² R + k), with n if there is no k.
 
     It equals (1 + beta²) P R / (beta² P + R), P and R being precision and recall, and needs no rule for P = R = 0.
 
     Args:
-        beta: how many times as important recall is as precision; above 0, at most 1e9.
-        k: ranks to count, and the denominator of precision; None counts all retrieved.
-        rel: the least grade that is relevant.
+        beta: How many times as important recall is as precision; above 0, at most 1e9.
+        k: Ranks to count, and the denominator of precision; None counts all retrieved.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `set_F`, whose parameter is beta squared.
@@ -168,16 +168,16 @@ def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) 
 
 @from_terms
 def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """F1: the harmonic mean of precision and recall.
+    """Compute F1: the harmonic mean of precision and recall.
 
     Formula: 2 tp / (R + k), with n if there is no k.
 
     Args:
-        k: ranks to count, and the denominator of precision; None counts all retrieved.
-        rel: the least grade that is relevant.
+        k: Ranks to count, and the denominator of precision; None counts all retrieved.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,) scores in [0, 1]. NaN if the query has no relevant document.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `set_F`.
@@ -187,16 +187,16 @@ def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
 @from_terms
 def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
-    """Success: whether any relevant document was retrieved (also called hit rate).
+    """Compute the success (hit rate): 1 if a relevant document was retrieved.
 
     Formula: 1 if tp > 0, else 0.
 
     Args:
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
+        k: Number of ranks to count. None counts all.
+        rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), 0 or 1; NaN where the query has no relevant document.
+        (Q,), 0 or 1. NaN if the query has no relevant document.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `success_k`.

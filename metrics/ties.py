@@ -1,4 +1,4 @@
-"""Documents with equal scores: their best, worst and random orders, and the exact mean score over all orders.
+"""Documents with equal scores: best, worst and random orders, and the exact mean score over all orders.
 
 No order of them is the ranking's own. A block knows for every judged document the first and the last rank of its group;
 the unjudged documents of a group take the ranks that are left.
@@ -28,24 +28,24 @@ Ints = npt.NDArray[np.int64]
 
 
 def tie_sizes(block: JudgedBlock) -> Floats:
-    """(H, Q): how many documents have the score of each document, itself included; 1 where padded."""
+    """Return (H, Q) sizes of each document's group of equal scores, 1 if padded."""
     return np.subtract(block.tie_last, block.tie_first, out=np.zeros(block.ranks.shape), where=block.ranks < np.inf) + 1
 
 
 def best_first(block: JudgedBlock) -> JudgedBlock:
-    """The block with the best grades first in every group of equal scores, the unjudged documents last."""
+    """Return the block with the best grades first in every group of equal scores, unjudged documents last."""
     ordered = block.reordered(np.lexsort((-block.grades, block.tie_first), axis=0))
     return replace(ordered, ranks=ordered.tie_first + _place(ordered.tie_first))
 
 
 def worst_first(block: JudgedBlock) -> JudgedBlock:
-    """The block with the best grades last in every group of equal scores, the unjudged documents first."""
+    """Return the block with the best grades last in every group of equal scores, unjudged documents first."""
     ordered = block.reordered(np.lexsort((block.grades, block.tie_first), axis=0))
     return replace(ordered, ranks=ordered.tie_last - _place(ordered.tie_last[::-1])[::-1])
 
 
 def shuffled(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
-    """The block with every group of equal scores in a random order, all orders alike."""
+    """Return the block with a random order of every group of equal scores. All orders are equally likely."""
     place = _place(block.tie_first).T
     real = np.isfinite(block.ranks).T
     begins = real & (place == 0)
@@ -59,7 +59,7 @@ def shuffled(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
 
 
 def _drawn(group: Ints, place: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
-    """(N,): where each of these documents stands in its group, from 0, all arrangements of it alike.
+    """Return (N,) random positions of documents in their groups, from 0. All orders are equally likely.
 
     `place` is how many documents of its group stand before each, `sizes` how many documents each group has. A group of
     a thousand documents of which a few are judged is not sorted: theirs are places drawn, and drawn again until no two
@@ -82,7 +82,7 @@ def _drawn(group: Ints, place: Ints, sizes: Ints, rng: np.random.Generator) -> I
 
 
 def _place(groups: Floats) -> Floats:
-    """(H, Q): how many entries equal to it stand above each entry, equal ones standing together; 0 where padded."""
+    """Return (H, Q) numbers of equal entries above each entry, 0 if padded. Equal entries are adjacent."""
     rows = np.broadcast_to(np.arange(float(len(groups)))[:, np.newaxis], groups.shape)
     begins = np.isinf(groups)
     begins[0] = True
@@ -91,21 +91,21 @@ def _place(groups: Floats) -> Floats:
 
 
 def has_expectation(metric: Metric, parameters: Mapping[str, Any]) -> bool:
-    """Whether the mean over all orders of tied documents can be written down for the metric with these parameters."""
+    """Return whether the mean over all orders of tied documents has a formula for the metric."""
     return metric.additive or (metric.name in _CLOSED_FORMS and parameters.get("denominator") != "hits")
 
 
 def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = None, **parameters: Any) -> Terms:
-    """The terms of each query's mean score over all orders of tied documents.
+    """Return the terms of each query's mean score over all orders of tied documents.
 
     Args:
         metric: a metric that `has_expectation`.
-        block: the judged documents each query retrieved.
-        depth: how many documents of each ranking count; None counts all.
-        parameters: the metric's.
+        block: The judged documents each query retrieved.
+        depth: How many documents of each ranking count; None counts all.
+        parameters: The metric's.
 
     Raises:
-        ValueError: the metric has no exact mean.
+        ValueError: If the metric has no exact mean.
 
     Reference:
         McSherry & Najork 2008, doi:10.1007/978-3-540-78646-7_38.
@@ -144,7 +144,7 @@ class _Groups:
 
 
 def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callable[[_Groups], Floats]) -> Floats:
-    """(H, Q): what each relevant document adds, which is the same for all those of a group; 0 for the others."""
+    """Return the (H, Q) terms of relevant documents, equal within a group, 0 for other documents."""
     queries, rows = np.nonzero(relevant.T)
     first = block.tie_first[rows, queries]
     begins = np.ones(len(rows), dtype=bool)
@@ -159,7 +159,7 @@ def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callabl
 
 
 def _average_precision(groups: _Groups) -> Floats:
-    """At a rank of its group a relevant document has those above the group above it, and a share of its group's."""
+    """Count documents above the group, and a share of the group, as above a relevant document."""
     share = (groups.n_relevant - 1) / np.maximum(groups.sizes - 1, 1)
     terms = np.zeros(len(groups.first))
     for step in range(int(groups.reached.max(initial=0))):
@@ -169,7 +169,7 @@ def _average_precision(groups: _Groups) -> Floats:
 
 
 def _first_hit(groups: _Groups, worth: Callable[[Floats], Floats]) -> Floats:
-    """What the first relevant document is worth at each rank of its group, times the chance that it stands there."""
+    """Return the worth of the first relevant document by rank, times the probability of the rank."""
     sizes, n_relevant = groups.sizes, groups.n_relevant
     chance = np.where(groups.above == 0, n_relevant / sizes, 0.0)
     terms = np.zeros(len(groups.first))
@@ -182,7 +182,7 @@ def _first_hit(groups: _Groups, worth: Callable[[Floats], Floats]) -> Floats:
 
 
 def _reached(block: JudgedBlock, deepest: float) -> Floats:
-    """(H, Q): how many ranks of each document's group count: a group may be of thousands and a cutoff of ten."""
+    """Return (H, Q) numbers of ranks that count in each document's group."""
     first = np.where(block.ranks < np.inf, block.tie_first, 1.0)
     return np.clip(deepest + 1 - first, 0.0, tie_sizes(block))
 
