@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.config.paths import split_reference
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import Literal
+from datetime import UTC, date, datetime
+from typing import Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from rankledger.pipeline.config.planned_gates import GateKind
-from rankledger.pipeline.config.values import (
-    Amount,
-    Date,
-    Finite,
-    Name,
-    OneOrMore,
-    QueryColumns,
-    Section,
-    Whole,
-    is_share,
-    number_of,
-)
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.values import Amount, Date, Finite, Name, OneOrMore, QueryColumns, Section, Share, Whole
 
+GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
+Lenience: TypeAlias = Literal["stop", "warn", "pass"]
 
-@dataclass(frozen=True)
-class _Kind:
-    kind: GateKind
-    made_by: tuple[str, ...]
-    needs: tuple[str, ...] = ()
-    may: tuple[str, ...] = ()
+LEAST_CLUSTERS = 30
+"""Minimum number of clusters for a judgment. A slice of fewer is not judged."""
 
+MOST_UNSCORED = 0.01
+"""Maximum share of queries without a score."""
 
 _SLICED = ("datasets", "slices", "on_inconclusive_slice", "max_unscored")
 _AGAINST = ("measure", "against")
-_KINDS = (
-    _Kind("difference", ("margin",), _AGAINST, (*_SLICED, "on_not_comparable", "looks")),
-    _Kind("query_drop", ("max_query_drop",), _AGAINST, (*_SLICED, "on_not_comparable", "allow")),
-    _Kind("complete", ("max_missing",), may=("datasets",)),
-    _Kind("extra", ("extra",), may=("at_least", "at_most")),
-    _Kind("limit", ("at_least", "at_most"), ("measure",), _SLICED),
-)
-_JUDGED = (
-    *("datasets", "measure", "against", "margin", "at_least", "at_most", "max_query_drop", "allow", "max_missing"),
-    *("extra", "slices", "on_inconclusive_slice", "on_not_comparable", "looks", "max_unscored"),
-)
+# by kind: the keys that make a gate of this kind, those that it needs, too, and those that it may have
+_KINDS: dict[GateKind, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "difference": (("margin",), _AGAINST, (*_SLICED, "on_not_comparable", "looks")),
+    "query_drop": (("max_query_drop",), _AGAINST, (*_SLICED, "on_not_comparable", "allow")),
+    "complete": (("max_missing",), (), ("datasets",)),
+    "extra": (("extra",), (), ("at_least", "at_most")),
+    "limit": (("at_least", "at_most"), ("measure",), _SLICED),
+}
+_KEYS = dict.fromkeys(key for groups in _KINDS.values() for keys in groups for key in keys)
 
 
 class Waive(Section):
@@ -120,7 +109,7 @@ class Gate(Section):
     max_missing: Amount | None = None
     """Accepted share of queries without output or score, as 0.01 or `1%`."""
 
-    max_unscored: Amount = "1%"
+    max_unscored: Amount = Field(MOST_UNSCORED, json_schema_extra={"default": "1%"})
     """Accepted share of queries that have a score of `against` (without `against`, that should have a score) and have
     none of the model, or a list that ends before the cutoff. With more the gate does not pass."""
 
@@ -133,13 +122,13 @@ class Gate(Section):
     looks: Looks | None = None
     """Spread the error of a gate with a `margin` over many nights."""
 
-    on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
+    on_inconclusive: Lenience = "stop"
     """Effect if the data do not decide: `stop` blocks the release, with exit code 3."""
 
-    on_inconclusive_slice: Literal["stop", "warn", "pass"] = "pass"
+    on_inconclusive_slice: Lenience = "pass"
     """Effect if the data of a slice do not decide. With `pass` the slice counts as too small to judge."""
 
-    on_not_comparable: Literal["stop", "warn", "pass"] = "stop"
+    on_not_comparable: Lenience = "stop"
     """Effect if the models cannot be compared with `against`, as after a change of judgments. The first night warns."""
 
     fail_after: Whole = Field(1, ge=1)
@@ -150,23 +139,29 @@ class Gate(Section):
 
     @property
     def kind(self) -> GateKind:
-        return self._kinds()[0].kind
+        return self._kinds()[0]
+
+    @property
+    def by_interval(self) -> bool:
+        """True if the gate is judged by an interval, and so may be wrong by chance."""
+        return self.kind in ("difference", "limit") or (self.kind == "query_drop" and isinstance(self.allow, Share))
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Gate:
-        kinds = self._kinds()
+        kinds, written = self._kinds(), self._written()
         if not kinds:
             advice = "`margin` or `max_query_drop` with `against`, `at_least` or `at_most`, `max_missing` or `extra`"
             raise ValueError(f"the gate has no condition; add one of {advice}")
-        made_by = [next(key for key in kind.made_by if key in self._written()) for kind in kinds]
+        made_by = [next(key for key in _KINDS[kind][0] if key in written) for kind in kinds]
         if len(kinds) > 1:
             raise ValueError(f"`{made_by[0]}` and `{made_by[1]}` cannot be combined; write two gates")
-        lacking = [key for key in kinds[0].needs if key not in self._written()]
-        if lacking:
-            raise ValueError(f"`{made_by[0]}` needs `{lacking[0]}`; add it")
-        idle = [key for key in self._written() if key not in (*kinds[0].made_by, *kinds[0].needs, *kinds[0].may)]
-        if idle:
-            raise ValueError(f"`{idle[0]}` has no effect with `{made_by[0]}`; remove it")
+        making, needs, may = _KINDS[kinds[0]]
+        for key in needs:
+            if key not in written:
+                raise ValueError(f"`{made_by[0]}` needs `{key}`; add it")
+        for key in written:
+            if key not in (*making, *needs, *may):
+                raise ValueError(f"`{key}` has no effect with `{made_by[0]}`; remove it")
         return self
 
     @model_validator(mode="after")
@@ -175,20 +170,53 @@ class Gate(Section):
             raise ValueError("`extra` needs a limit; add `at_least` or `at_most`")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise ValueError(f"at_least {self.at_least:g} is above at_most {self.at_most:g}; no figure satisfies both")
-        if self.margin is not None and is_share(self.margin) and abs(number_of(self.margin)) >= 1:
+        if isinstance(self.margin, Share) and abs(self.margin) >= 1:
             raise ValueError(f"a margin of {self.margin} is the whole figure or more; write a smaller share")
-        if is_share(self.allow) and not 0 < number_of(self.allow) < 1:
+        if isinstance(self.allow, Share) and not 0 < self.allow < 1:
             raise ValueError(f"allow is a share between 0% and 100%, found {self.allow}; write it as 5%")
-        if not is_share(self.allow) and (number_of(self.allow) < 0 or number_of(self.allow) % 1):
+        if not isinstance(self.allow, Share) and (self.allow < 0 or self.allow % 1):
             raise ValueError(f"allow is a number of queries or a share, found {self.allow:g}; write it as 3 or 5%")
         for key, share in {"max_missing": self.max_missing, "max_unscored": self.max_unscored}.items():
-            if share is not None and not 0 <= number_of(share) <= 1:
+            if share is not None and not 0 <= share <= 1:
                 raise ValueError(f"{key} is a share from 0 to 1, found {share}; write it as 0.01 or 1%")
         return self
 
-    def _kinds(self) -> list[_Kind]:
-        made = [kind for kind in _KINDS if set(kind.made_by) & set(self._written())]
-        return [kind for kind in made if kind.kind != "limit" or self.extra is None]
+    def _kinds(self) -> list[GateKind]:
+        written = self._written()
+        kinds = [kind for kind, (made_by, _, _) in _KINDS.items() if not written.isdisjoint(made_by)]
+        return [kind for kind in kinds if kind != "limit" or self.extra is None]
 
-    def _written(self) -> list[str]:
-        return [key for key in _JUDGED if getattr(self, key) != type(self).model_fields[key].default]
+    def _written(self) -> Set[str]:
+        return {key: None for key in _KEYS if getattr(self, key) != type(self).model_fields[key].default}.keys()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Model to compare with, of this evaluation or of a record."""
+
+    text: str
+    record: str | None  # id, path, word or `mlflow:RUN_ID`. None for this evaluation
+    model: str | None  # None for the same model
+
+
+@dataclass(frozen=True)
+class PlannedGate:
+    """A gate as written, and the models, datasets and measures that it judges."""
+
+    settings: Gate
+    tasks: tuple[tuple[str, str], ...]  # (dataset, model). The dataset is empty for `extra`
+    measures: tuple[Measure, ...] = ()  # empty for `complete` and `extra`
+    against: Reference | None = None
+    n_sharing: int = 1  # gates that share the error of one
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+
+def night_of(given: str | None, began: datetime) -> date:
+    """Return the day of an evaluation: its date, or the day in UTC on which it began."""
+    try:
+        return date.fromisoformat(given or "")
+    except ValueError:
+        return began.astimezone(UTC).date()

@@ -16,9 +16,9 @@ from pathlib import Path
 from string import Formatter
 from typing import Literal
 
+from rankledger.pipeline.config.gates import Reference
 from rankledger.pipeline.config.loader import FILES, Document
 from rankledger.pipeline.config.messages import suggestion
-from rankledger.pipeline.config.planned_gates import Reference
 from rankledger.pipeline.config.sources import BEIR_TABLES
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import InputError

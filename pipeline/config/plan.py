@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
+from rankledger.pipeline.config.gates import PlannedGate
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
 from rankledger.pipeline.config.loader import FILES
 from rankledger.pipeline.config.messages import suggestion
@@ -28,7 +29,6 @@ from rankledger.pipeline.config.planned import (
     kind_of,
     planned_measures,
 )
-from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Loaded
 from rankledger.pipeline.config.sources import DatasetSource, InMemory, Kind, OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.config.values import is_printable

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.gates import Gate
+from rankledger.pipeline.config.gates import Gate, PlannedGate, Reference, night_of
 from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS, absolute, is_path, parse_reference
 from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Planning, Task, choose_measures, choose_names
-from rankledger.pipeline.config.planned_gates import Looks, PlannedGate, Reference, Waiver, night_of
 from rankledger.pipeline.config.sources import Source
-from rankledger.pipeline.config.values import is_share, number_of
+from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
 
-_AMOUNTS = ("margin", "allow", "max_missing", "max_unscored")
-_SETTINGS = {field.name for field in fields(PlannedGate)} & {*Gate.model_fields} - {"against", "looks"}
 _REFUSED = ("last", "previous")  # records that gates do not compare with
 
 
@@ -46,11 +43,11 @@ def plan_gates(
             _GatePlanner(planning, gate, ("gates", position), by_name, models, pairs, external_metrics, settled).plan()
         )
     _warn_of_drift(planning, planned)
-    _warn_of_looks(planning, planned)
+    _warn_of_looks(planning, gates)
     if planning.config.gates_error_rate == "per_gate":
         return tuple(planned)
-    n_sharing = sum(gate.by_interval for gate in planned)
-    return tuple(replace(gate, n_sharing=n_sharing) if gate.by_interval else gate for gate in planned)
+    n_sharing = sum(gate.by_interval for gate in gates)
+    return tuple(replace(gate, n_sharing=n_sharing) if gate.settings.by_interval else gate for gate in planned)
 
 
 @dataclass(frozen=True)
@@ -76,36 +73,22 @@ class _GatePlanner:
         if self.settled and n_findings == len(self.planning.findings):
             self._check_left_out(tasks, against)
             self._check_slices(tasks, measures)
-        settings = {key: value for key, value in gate if key in _SETTINGS and value is not None}
-        settings |= {key: number_of(settings[key]) for key in _AMOUNTS if key in settings}
-        return PlannedGate(
-            kind=gate.kind,
-            tasks=tasks,
-            measures=measures,
-            against=against,
-            relative=gate.margin is not None and is_share(gate.margin),
-            allow_share=is_share(gate.allow),
-            waiver=self._waiver(models),
-            looks=None if gate.looks is None else Looks(**dict(gate.looks)),
-            **settings,
-        )
+        self._check_waiver(models)
+        return PlannedGate(gate, tasks, measures, against)
 
-    def _waiver(self, models: Sequence[str]) -> Waiver | None:
+    def _check_waiver(self, models: Sequence[str]) -> None:
         waive = self.gate.waive
         if waive is None:
-            return None
+            return
         judged = {name: self.models[name] for name in models}
-        chosen = choose_names(self.planning, self._at("waive", "models"), waive.models, judged, "model")
-        waived_models = () if EVERYTHING in waive.models else tuple(chosen)
-        waived_slices = () if EVERYTHING in waive.slices else tuple(waive.slices)
-        for position, name in enumerate(waived_slices):
+        choose_names(self.planning, self._at("waive", "models"), waive.models, judged, "model")
+        for position, name in enumerate(waive.slices if EVERYTHING not in waive.slices else ()):
             column, mark, _ = name.partition("=")
             if name != "all" and not (mark and column in self.gate.slices):
                 message = (
                     f"the gate judges no slice {name!r}. Use `all`, or COLUMN=VALUE with a column of its `slices`."
                 )
                 self.planning.find(self._at("waive", "slices", position), message)
-        return Waiver(waive.until, waive.owner, waive.reason, waived_models, waived_slices)
 
     def _measures(self, datasets: Sequence[str]) -> tuple[Measure, ...]:
         path = self._at("measure")
@@ -119,7 +102,7 @@ class _GatePlanner:
 
     def _check_range(self, measures: Sequence[Measure]) -> None:
         gate = self.gate
-        margin = 0.0 if gate.margin is None or is_share(gate.margin) else number_of(gate.margin)
+        margin = 0.0 if gate.margin is None or isinstance(gate.margin, Share) else gate.margin
         for measure in measures:
             low, high = measure.metric.range
             span, drop = high - low, gate.max_query_drop or 0.0
@@ -221,28 +204,26 @@ def _outside(limit: float | None, low: float, high: float, key: str, below: str,
 
 def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
     """Warn of gates against `last_passed` alone. A model may lose the margin every night."""
-    held = {
-        (task, measure)
-        for gate in gates
-        if gate.kind == "difference" and gate.against and gate.against.record == "accepted"
-        for task in gate.tasks
-        for measure in gate.measures
-    }
+    differences: dict[str, dict[int, set[object]]] = {"accepted": {}, "last_passed": {}}
     for position, gate in enumerate(gates):
-        judged = {(task, measure) for task in gate.tasks for measure in gate.measures}
-        if gate.kind == "difference" and gate.against and gate.against.record == "last_passed" and judged - held:
-            found = "against last_passed a model may lose a little each night and never fail"
-            planning.warn(("gates", position, "against"), f"{found}; add a gate against accepted")
+        if gate.settings.kind == "difference" and gate.against and gate.against.record in differences:
+            judged: set[object] = {(task, measure) for task in gate.tasks for measure in gate.measures}
+            differences[gate.against.record][position] = judged
+    held = set().union(*differences["accepted"].values())
+    for position, judged in differences["last_passed"].items():
+        if judged - held:
+            message = "against last_passed a model may lose a little each night and never fail"
+            planning.warn(("gates", position, "against"), f"{message}; add a gate against accepted")
 
 
-def _warn_of_looks(planning: Planning, gates: Sequence[PlannedGate]) -> None:
+def _warn_of_looks(planning: Planning, gates: Sequence[Gate]) -> None:
     """Warn of undecided verdicts that block, and of looks that are renewed after this night."""
     night = night_of(planning.date, datetime.now(UTC))
     for position, gate in enumerate(gates):
-        path = ("gates", position, "looks")
-        if gate.looks is not None and gate.on_inconclusive == "stop":
+        path, looks = ("gates", position, "looks"), gate.looks
+        if looks is not None and gate.on_inconclusive == "stop":
             message = "undecided outputs block, too, and more often than failures; set on_inconclusive: warn"
             planning.warn(path, message)
-        if gate.looks is not None and gate.looks.since is not None and gate.looks.since > night:
-            message = f"{gate.looks.since} is after this night, {night}; until then the looks before it count, too"
+        if looks is not None and looks.since is not None and looks.since > night:
+            message = f"{looks.since} is after this night, {night}; until then the looks before it count, too"
             planning.warn((*path, "since"), message)

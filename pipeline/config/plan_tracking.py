@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import PlannedGate
 from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -29,7 +30,6 @@ from rankledger.pipeline.config.mlflow_names import (
     text_of,
 )
 from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning, Task
-from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.yaml import KeyPath
 
 

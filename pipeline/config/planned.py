@@ -11,10 +11,10 @@ from typing import Literal, TypeVar
 
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
+from rankledger.pipeline.config.gates import PlannedGate
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
 from rankledger.pipeline.config.messages import explain_line, is_built_in, metric_in, suggestion
 from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
-from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Comparison, Loaded
 from rankledger.pipeline.config.sources import (
     FORMATS,

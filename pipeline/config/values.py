@@ -22,6 +22,7 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     PlainSerializer,
+    PlainValidator,
     WithJsonSchema,
     model_validator,
 )
@@ -87,14 +88,11 @@ def is_printable(text: str) -> bool:
     return not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)
 
 
-def is_share(amount: float | str) -> bool:
-    """Return whether an amount was written as a percentage."""
-    return isinstance(amount, str)
+class Share(float):
+    """A number that was written as a percentage: `2%` is 0.02."""
 
-
-def number_of(amount: float | str) -> float:
-    """Return an amount as a number: 0.02 for `2%`."""
-    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) else amount
+    def __str__(self) -> str:
+        return f"{100 * self:.12g}%"
 
 
 def format_duration(duration: timedelta) -> str:
@@ -175,11 +173,13 @@ def _distinct(what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _amount(value: object) -> float | str:
+def _amount(value: object) -> float:
+    if isinstance(value, Share):
+        return value
     text = "" if isinstance(value, bool) else str(value).strip()
     if not _NUMBER.fullmatch(text.removesuffix("%").rstrip()) or math.isinf(float(text.rstrip("% "))):
         raise ValueError(f"found {value!r}; write a number, or a percentage such as 2%")
-    return text if text.endswith("%") else float(text)
+    return Share(float(text.rstrip("% ")) / 100) if text.endswith("%") else float(text)
 
 
 def _date(value: object) -> date:
@@ -272,7 +272,10 @@ Number: TypeAlias = Annotated[float, BeforeValidator(_no_bool)]
 Finite: TypeAlias = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
 Least: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_bool)]
 Amount: TypeAlias = Annotated[
-    float | str, BeforeValidator(_amount), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+    float,
+    PlainValidator(_amount),
+    PlainSerializer(lambda amount: str(amount) if isinstance(amount, Share) else amount),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
 ]
 Date: TypeAlias = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
 Duration: TypeAlias = Annotated[

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import MOST_UNSCORED
+from rankledger.pipeline.config.gates import MOST_UNSCORED
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import own_documents
 from rankledger.pipeline.data.formats.layouts import is_distance

@@ -10,9 +10,10 @@ from itertools import chain
 import numpy as np
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import PlannedGate
-from rankledger.pipeline.gates.errors import look_at
-from rankledger.pipeline.gates.evidence import ROUNDING, Evidence, GateJudge, Subject, slices_of, unit_of
+from rankledger.pipeline.config.gates import Looks, PlannedGate
+from rankledger.pipeline.config.values import Share
+from rankledger.pipeline.gates.errors import count_look
+from rankledger.pipeline.gates.evidence import ROUNDING, Evidence, GateJudge, Subject, list_slices, name_unit
 from rankledger.pipeline.gates.intervals import (
     CRASH,
     GateCheck,
@@ -33,27 +34,35 @@ class DifferenceGate(GateJudge):
     """Gate that requires the interval of a difference to a baseline to be above a margin."""
 
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-        lines: list[GateCheck] = []
+        checks: list[GateCheck] = []
         for dataset in dict.fromkeys(dataset for dataset, _, _ in subjects):
-            own = [subject for subject in subjects if subject[0] == dataset]
-            lines += _differences(gate, own, evidence.samples[dataset], evidence)
-        verdicts = interval_verdicts(gate, lines, evidence.rule)
-        located = [_located(line, verdict, evidence) for line, verdict in zip(lines, verdicts, strict=True)]
-        return located if gate.looks is None else _looked(gate, subjects, located, evidence)
+            dataset_subjects = [subject for subject in subjects if subject[0] == dataset]
+            checks += _differences(gate, dataset_subjects, evidence.samples[dataset], evidence)
+        verdicts = interval_verdicts(gate, checks, evidence.rule)
+        located = [_located(check, verdict, evidence) for check, verdict in zip(checks, verdicts, strict=True)]
+        return _limit_looks(gate, gate.settings.looks, subjects, located, evidence) if gate.settings.looks else located
 
     def fails_anyway(self, gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
         low, high = measure.metric.range
         return fails_by_interval(verdict, measure, share, high - low)
 
 
-def _looked(
-    gate: PlannedGate, subjects: Sequence[Subject], verdicts: Sequence[Verdict], evidence: Evidence
+def _limit_looks(
+    gate: PlannedGate, looks: Looks, subjects: Sequence[Subject], verdicts: Sequence[Verdict], evidence: Evidence
 ) -> list[Verdict]:
     outputs: dict[tuple[str, str], list[Subject]] = {}
     for subject in subjects:
         outputs.setdefault(subject[:2], []).append(subject)
-    looks = {task: look_at(gate, own, evidence) for task, own in outputs.items()}
-    return [looks[verdict.dataset, verdict.model].applied(verdict) for verdict in verdicts]
+    counts = {task: count_look(gate, looks, own, evidence) for task, own in outputs.items()}
+    limited = []
+    for verdict in verdicts:
+        count, note, allowed = counts[verdict.dataset, verdict.model]
+        if allowed:
+            verdict = verdict.with_details(note)
+        else:
+            verdict = replace(verdict, outcome="inconclusive", reason=f"{verdict.reason}; {note}")
+        limited.append(replace(verdict, looks=count))
+    return limited
 
 
 def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
@@ -70,24 +79,26 @@ def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
 def _differences(
     gate: PlannedGate, subjects: Sequence[Subject], sample: Sample, evidence: Evidence
 ) -> Iterator[GateCheck]:
-    asked = [(subject, name) for subject in subjects for name in slices_of(gate, sample, *subject[1:])[0]]
-    pairs = [_pairs(gate, subject, name, sample, evidence) for subject, name in asked]
-    found = iter(sample.differences([*chain.from_iterable(pairs)]))
-    for (subject, name), own in zip(asked, pairs, strict=True):
+    margin = gate.settings.margin
+    assert margin is not None, "a gate of this kind has it"
+    lines = [(subject, name) for subject in subjects for name in list_slices(gate, sample, *subject[1:])[0]]
+    pairs = [_pairs(gate, margin, subject, name, sample, evidence) for subject, name in lines]
+    differences = iter(sample.differences([*chain.from_iterable(pairs)]))
+    for (subject, name), line_pairs in zip(lines, pairs, strict=True):
         baseline = evidence.baselines[gate.name, *subject[:2]]
-        plain, pair = next(found), own[0]
-        line = GateCheck(subject, name, plain, plain, (Limit(0.0 - gate.margin),), unit_of(sample), baseline=baseline)
-        if gate.relative:
-            judged, theirs, pair = next(found), sample.sides(pair)[1].estimate, own[1]
+        plain, pair = next(differences), line_pairs[0]
+        check = GateCheck(subject, name, plain, plain, (Limit(0.0 - margin),), name_unit(sample), baseline=baseline)
+        if isinstance(margin, Share):
+            judged, theirs, pair = next(differences), sample.sides(pair)[1].estimate, line_pairs[1]
             may_be_negative = subject[2].metric.range[0] < 0
             ends = evidence.rule.of(sample.figure(baseline.key, subject[2], name)) if may_be_negative else (None, None)
             limits = (Limit(0.0),)
-            line = replace(line, judged=judged, limits=limits, share=gate.margin, theirs=theirs, theirs_ends=ends)
+            check = replace(check, judged=judged, limits=limits, share=margin, theirs=theirs, theirs_ends=ends)
         values = None if is_enough(plain) else sample.differences_of(pair)
         drops = query_drops(sample, pair)
         count = count_crashes(sample, drops, np.flatnonzero(drops > CRASH + ROUNDING))
         crashes = count if subject[2].metric.range == (0, 1) else None
-        yield replace(line, values=values, crashes=crashes, note=_unpaired(sample, pair))
+        yield replace(check, values=values, crashes=crashes, note=_unpaired(sample, pair))
 
 
 def _unpaired(sample: Sample, pair: Pair) -> str:
@@ -98,15 +109,17 @@ def _unpaired(sample: Sample, pair: Pair) -> str:
     return f"not paired by seed: {missing} on one side only"
 
 
-def _pairs(gate: PlannedGate, subject: Subject, slice: str, sample: Sample, evidence: Evidence) -> list[Pair]:
+def _pairs(
+    gate: PlannedGate, margin: float, subject: Subject, slice: str, sample: Sample, evidence: Evidence
+) -> list[Pair]:
     """Return the difference and, if the margin is relative, the difference to the share of the baseline to be kept.
 
     The margin is a share of the absolute mean of the baseline, so that a score below 0 may drop, too.
     """
     dataset, model, measure = subject
     plain = Pair(model, evidence.baselines[gate.name, dataset, model].key, measure, slice)
-    if not gate.relative:
+    if not isinstance(margin, Share):
         return [plain]
     sign = -1.0 if measure.metric.direction == "lower" else 1.0
-    allowed = math.copysign(gate.margin, sample.sides(plain)[1].estimate * gate.margin)
+    allowed = math.copysign(margin, sample.sides(plain)[1].estimate * margin)
     return [plain, replace(plain, factor=1.0 - sign * allowed)]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
 
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, PlannedGate
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS, Looks, PlannedGate
+from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.evidence import Evidence, Subject
 from rankledger.pipeline.gates.verdicts import LookCount, LookKey, SpentLooks, Verdict
@@ -27,10 +27,12 @@ _SPREAD = 0.1  # of differences, as a share of the range, before anything is mea
 
 def errors_of(gate: PlannedGate, confidence: float) -> tuple[float, float] | None:
     """Return a gate's rates of false alarms and of missed failures at its limit. None for gates that count."""
-    if not gate.by_interval:
+    settings = gate.settings
+    if not settings.by_interval:
         return None
-    passing = 1 - confidence if gate.kind == "query_drop" else (1 - confidence) / 2
-    failing = passing if gate.looks is None else min(passing, gate.looks.error / gate.looks.changed_outputs)
+    passing = 1 - confidence if settings.kind == "query_drop" else (1 - confidence) / 2
+    looks = settings.looks
+    failing = passing if looks is None else min(passing, looks.error / looks.changed_outputs)
     return failing / gate.n_sharing, passing
 
 
@@ -40,7 +42,7 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
     Independent gates do so in 1 - Π(1 - error) of nights, any gates in at most Σ error. Empty without such gates.
     """
     errors = [
-        errors[0] * (2 if gate.at_least is not None and gate.at_most is not None else 1)
+        errors[0] * (2 if gate.settings.at_least is not None and gate.settings.at_most is not None else 1)
         for gate in gates
         if (errors := errors_of(gate, confidence)) is not None
     ]
@@ -64,7 +66,7 @@ def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], con
     deviation of a tenth of the measure's range.
     """
     for gate in gates:
-        columns = tuple(f"{column}=" for column in gate.slices)
+        columns = tuple(f"{column}=" for column in gate.settings.slices)
         for dataset in dict.fromkeys(dataset for dataset, _ in gate.tasks if columns and dataset in groups):
             clusters = groups[dataset].clusters
             counts = {
@@ -82,60 +84,50 @@ def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], con
 
 
 def _decisive_count(gate: PlannedGate, confidence: float) -> tuple[int, str]:
-    errors = errors_of(gate, confidence)
-    if gate.kind == "query_drop" and errors is not None:
-        n = math.ceil(math.log(errors[1]) / math.log1p(-gate.allow))
-        return max(LEAST_CLUSTERS, n), f"a share of {100 * gate.allow:g}% with no query lost"
-    spread = max(
-        (_SPREAD * (high - low) for low, high in (measure.metric.range for measure in gate.measures)), default=0
-    )
-    if gate.kind != "difference" or gate.relative or gate.margin <= 0 or not math.isfinite(spread):
+    margin, allow, errors = gate.settings.margin, gate.settings.allow, errors_of(gate, confidence)
+    if gate.settings.kind == "query_drop" and errors is not None:
+        n = math.ceil(math.log(errors[1]) / math.log1p(-allow))
+        return max(LEAST_CLUSTERS, n), f"a share of {100 * allow:g}% with no query lost"
+    ranges = [measure.metric.range for measure in gate.measures]
+    spread = max((_SPREAD * (high - low) for low, high in ranges), default=0)
+    if margin is None or isinstance(margin, Share) or margin <= 0 or not math.isfinite(spread):
         return LEAST_CLUSTERS, "a verdict"
 
     def decides(n: int) -> bool:
-        return spread / math.sqrt(n) * standard_errors(1 - confidence, POWER, n - 1) <= gate.margin
+        return spread / math.sqrt(n) * standard_errors(1 - confidence, POWER, n - 1) <= margin
 
     n = LEAST_CLUSTERS if decides(LEAST_CLUSTERS) else least_count(decides, LEAST_CLUSTERS)
-    return n, f"a margin of {gate.margin:g}, if differences have a standard deviation of {spread:g},"
+    return n, f"a margin of {margin:g}, if differences have a standard deviation of {spread:g},"
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.0f}%"
 
 
-@dataclass(frozen=True)
-class Look:
-    """Look of a gate at an output."""
+def count_look(
+    gate: PlannedGate, looks: Looks, subjects: Sequence[Subject], evidence: Evidence
+) -> tuple[LookCount | None, str, bool]:
+    """Count the look of a gate at one output on one dataset, by one or several measures.
 
-    count: LookCount | None  # looks spent, this one included; None if unknown
-    note: str = ""
-    allowed: bool = True  # False if its verdicts are inconclusive
-
-    def applied(self, verdict: Verdict) -> Verdict:
-        if self.allowed:
-            return replace(verdict.with_details(self.note), looks=self.count)
-        reason = f"{verdict.reason}; {self.note}"
-        return replace(verdict, outcome="inconclusive", reason=reason, looks=self.count)
-
-
-def look_at(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Look:
-    """Return the look of a gate at one output on one dataset, by one or several measures."""
-    assert gate.looks is not None, "other gates count no looks"
-    of, digest = gate.looks.changed_outputs, _digest(gate, subjects, evidence)
+    Returns:
+        The looks spent, this one included, or None if unknown; a note; and False if the looks are spent or unknown,
+        so that the verdicts are inconclusive.
+    """
+    of, digest = looks.changed_outputs, _digest(gate, subjects, evidence)
     if isinstance(evidence.looks, str):
         unknown = f"unknown how many of {of} looks are spent: {evidence.looks}"
-        return Look(None, unknown, allowed=False) if digest else Look(None)
+        return (None, unknown, False) if digest else (None, "", True)
     spent = _counting(gate, evidence.looks.get((gate.name, *subjects[0][:2]), {}), evidence.night)
     n_spent = len(spent)
     if not digest:
-        return Look(LookCount(n_spent, of))
+        return LookCount(n_spent, of), "", True
     if digest in spent:
-        return Look(LookCount(n_spent, of, digest), f"these scores were compared before: {n_spent} of {of} looks spent")
+        note = f"these scores were compared before: {n_spent} of {of} looks spent"
+        return LookCount(n_spent, of, digest), note, True
     if n_spent >= of:
-        last = max(spent.values())
-        advice = f"all {of} looks are spent, the last on {last}; set looks.since to a later day to renew them"
-        return Look(LookCount(n_spent, of), advice, allowed=False)
-    return Look(LookCount(n_spent + 1, of, digest), f"look {n_spent + 1} of {of}")
+        advice = f"all {of} looks are spent, the last on {max(spent.values())}"
+        return LookCount(n_spent, of), f"{advice}; set looks.since to a later day to renew them", False
+    return LookCount(n_spent + 1, of, digest), f"look {n_spent + 1} of {of}", True
 
 
 def looks_after(
@@ -160,13 +152,14 @@ def looks_after(
 
 
 def _counting(gate: PlannedGate, days: Mapping[str, str], night: date) -> dict[str, str]:
-    since = gate.looks.since if gate.looks else None
+    since = gate.settings.looks.since if gate.settings.looks else None
     return {digest: day for digest, day in days.items() if since is None or since > night or day >= str(since)}
 
 
 def _digest(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> str:
     """Return a digest of all that verdicts depend on. Empty if the model scores like its baseline everywhere."""
-    digest, same = hashlib.sha256(repr((gate.margin, gate.relative, gate.slices)).encode()), True
+    margin, slices = gate.settings.margin, gate.settings.slices
+    digest, same = hashlib.sha256(repr((margin, isinstance(margin, Share), slices)).encode()), True
     for dataset, model, measure in subjects:
         baseline = evidence.baselines[gate.name, dataset, model].key
         contributions = evidence.samples[dataset].contributions

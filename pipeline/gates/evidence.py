@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, PlannedGate
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS, PlannedGate
 from rankledger.pipeline.data.scores import ModelKey
 from rankledger.pipeline.gates.verdicts import LookKey, Outcome, Verdict, VerdictKey
 from rankledger.pipeline.inference.samples import Sample
@@ -79,26 +79,24 @@ class Evidence:
         sample = self.samples.get(dataset)
         return sample is None or any(measure == scored for _, scored in sample.contributions)
 
-    def incomparable(self, gate: PlannedGate, subject: Subject) -> str | None:
+    def explain_incomparable(self, gate: PlannedGate, subject: Subject) -> str | None:
         dataset, model, measure = subject
         baseline = self.baselines[gate.name, dataset, model]
-        if measure in baseline.reasons:
-            return baseline.reasons[measure]
-        if (baseline.key, measure) in self.samples[dataset].contributions:
-            return None
+        if measure in baseline.reasons or (baseline.key, measure) in self.samples[dataset].contributions:
+            return baseline.reasons.get(measure)
         reason = self.failures.get((dataset, baseline.key)) if isinstance(baseline.key, str) else None
         return reason or f"{baseline.name} has no scores of {measure} on {dataset}"
 
 
-def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> tuple[list[str], dict[str, int]]:
+def list_slices(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> tuple[list[str], dict[str, int]]:
     """Return `all` and the slices with enough clusters to be judged, and the others with their clusters."""
-    asked = {
+    n_clusters = {
         name: sample.figure(model, measure, name).n_clusters
         for name in sample.slices_of(measure)
-        if any(name.startswith(f"{column}=") for column in gate.slices)
+        if any(name.startswith(f"{column}=") for column in gate.settings.slices)
     }
-    small = {name: n for name, n in asked.items() if n < LEAST_CLUSTERS}
-    return [ALL, *(name for name in asked if name not in small)], small
+    small = {name: n for name, n in n_clusters.items() if n < LEAST_CLUSTERS}
+    return [ALL, *(name for name in n_clusters if name not in small)], small
 
 
 class GateJudge(ABC):
@@ -126,10 +124,10 @@ def new_verdict(
 
 def outcome_of_slice(gate: PlannedGate, slice: str, outcome: Outcome) -> Outcome:
     """Return the outcome, or `not judged` for an undecided slice that the gate lets pass."""
-    is_small = outcome == "inconclusive" and slice != ALL and gate.on_inconclusive_slice == "pass"
+    is_small = outcome == "inconclusive" and slice != ALL and gate.settings.on_inconclusive_slice == "pass"
     return "not judged" if is_small else outcome
 
 
-def unit_of(sample: Sample) -> str:
+def name_unit(sample: Sample) -> str:
     """Return the sampling unit: `queries` or `clusters`."""
     return "queries" if sample.groups.clusters is None else "clusters"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, PlannedGate
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS, PlannedGate
 from rankledger.pipeline.gates.errors import errors_of
 from rankledger.pipeline.gates.evidence import Baseline, Subject, new_verdict, outcome_of_slice
 from rankledger.pipeline.gates.verdicts import Outcome, Verdict
@@ -136,15 +136,9 @@ class Limit:
         return f"at least {self.value:.12g} is asked for" if self.least else f"at most {self.value:.12g} is allowed"
 
 
-def asked(limits: Sequence[Limit]) -> str:
+def format_limits(limits: Sequence[Limit]) -> str:
     """Return one or two limits in words."""
     return " and ".join(map(str, limits))
-
-
-def limits_of(gate: PlannedGate) -> tuple[Limit, ...]:
-    """Return the limits of a gate on figures or on external metrics."""
-    bounds = ((gate.at_least, True), (gate.at_most, False))
-    return tuple(Limit(value, least) for value, least in bounds if value is not None)
 
 
 def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
@@ -322,7 +316,7 @@ def reason_of(
 ) -> tuple[str, list[str]]:
     """Return the reason for a line's outcome in a sentence, and the details behind it."""
     _, model, measure = line.subject
-    name = subject_name(measure, model, line.slice)
+    name = name_subject(measure, model, line.slice)
     if not math.isfinite(line.judged.estimate):
         return (
             f"{name} is undefined: no query {'in common has scores of both models' if line.baseline else 'counts'}",
@@ -343,7 +337,7 @@ def _unseen(crashes: CrashCount) -> str:
     return f"a mean can hide large drops: {crashes} dropped by more than {CRASH:g}, so {could}"
 
 
-def subject_name(measure: Measure, model: str, slice: str) -> str:
+def name_subject(measure: Measure, model: str, slice: str) -> str:
     """Return a text such as `ndcg@10 of dense on market=de`."""
     return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
 
@@ -365,7 +359,7 @@ def format_apart(
 
 def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
     if line.baseline is None:
-        return f"is {found.written(line.judged.estimate, limit.value, signed=True)}; {asked(line.limits)}"
+        return f"is {found.written(line.judged.estimate, limit.value, signed=True)}; {format_limits(line.limits)}"
     if line.share is not None:
         return _from_share(line, line.share, found)
     _, _, measure = line.subject
@@ -455,7 +449,8 @@ def count_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int64])
 
 def causes_of_rarity(gate: PlannedGate, n_lines: int) -> str:
     """Return the reasons for a corrected failing end, such as `90 looks, 3 gates and 4 lines`."""
-    counts = {"looks": gate.looks.changed_outputs if gate.looks else 1, "gates": gate.n_sharing, "lines": n_lines}
+    looks = gate.settings.looks
+    counts = {"looks": looks.changed_outputs if looks else 1, "gates": gate.n_sharing, "lines": n_lines}
     causes = [f"{n} {name}" for name, n in counts.items() if n > 1]
     return " and ".join(filter(None, [", ".join(causes[:-1]), *causes[-1:]]))
 

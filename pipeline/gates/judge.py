@@ -17,23 +17,21 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TypeAlias
 
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, GateKind, PlannedGate
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS, GateKind, PlannedGate
 from rankledger.pipeline.data.joined import count_short
-from rankledger.pipeline.gates.complete import CompleteGate
 from rankledger.pipeline.gates.difference import DifferenceGate
 from rankledger.pipeline.gates.evidence import (
     ROUNDING,
     Evidence,
     GateJudge,
     Subject,
+    list_slices,
+    name_unit,
     new_verdict,
     outcome_of_slice,
-    slices_of,
-    unit_of,
 )
-from rankledger.pipeline.gates.extra import ExtraGate
-from rankledger.pipeline.gates.intervals import subject_name
-from rankledger.pipeline.gates.limit import LimitGate
+from rankledger.pipeline.gates.intervals import name_subject
+from rankledger.pipeline.gates.limits import CompleteGate, ExtraGate, LimitGate
 from rankledger.pipeline.gates.query_drop import QueryDropGate
 from rankledger.pipeline.gates.verdicts import BLOCKING, Effect, Outcome, Verdict
 from rankledger.pipeline.inference.tables import ALL
@@ -56,7 +54,7 @@ def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ..
 
     Slices of fewer than 30 clusters are `not judged`, and pass. By default so are slices that are undecided.
     """
-    complete = {gate.name: _verdicts(gate, evidence, {}) for gate in gates if KINDS[gate.kind].hinders}
+    complete = {gate.name: _verdicts(gate, evidence, {}) for gate in gates if KINDS[gate.settings.kind].hinders}
     blocking_last = sorted(chain.from_iterable(complete.values()), key=lambda verdict: verdict.blocks)
     incomplete = {(verdict.dataset, verdict.model): verdict for verdict in blocking_last if verdict.outcome == "fail"}
     found = [complete[gate.name] if gate.name in complete else _verdicts(gate, evidence, incomplete) for gate in gates]
@@ -64,7 +62,7 @@ def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ..
 
 
 def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) -> list[Verdict]:
-    kind = KINDS[gate.kind]
+    kind = KINDS[gate.settings.kind]
     if not kind.by_measure:
         found = kind.judge(gate, (), evidence)
     else:
@@ -96,10 +94,10 @@ def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evide
         return verdict
     for n_lacking, n_expected, found in _shortfalls(gate, subject, verdict.slice, evidence):
         share = n_lacking / max(1, n_expected)
-        is_failure = verdict.outcome == "fail" and KINDS[gate.kind].fails_anyway(gate, verdict, measure, share)
-        if share > gate.max_unscored + ROUNDING and not is_failure:
-            reason = f"{subject_name(measure, subject[1], verdict.slice)} {found}"
-            reason += f": undecided, max_unscored allows {gate.max_unscored * 100:.6g}%"
+        is_failure = verdict.outcome == "fail" and KINDS[gate.settings.kind].fails_anyway(gate, verdict, measure, share)
+        if share > gate.settings.max_unscored + ROUNDING and not is_failure:
+            reason = f"{name_subject(measure, subject[1], verdict.slice)} {found}"
+            reason += f": undecided, max_unscored allows {gate.settings.max_unscored * 100:.6g}%"
             outcome = outcome_of_slice(gate, verdict.slice, "inconclusive")
             return replace(verdict, outcome=outcome, reason=reason, n_needed=None).with_details(verdict.reason)
         judged = judged.with_details(found) if n_lacking else judged
@@ -140,8 +138,10 @@ def _count_unscored(gate: PlannedGate, subject: Subject, slice: str, evidence: E
 def _too_small(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Iterator[Verdict]:
     for subject in subjects:
         sample = evidence.samples[subject[0]]
-        for name, n in slices_of(gate, sample, *subject[1:])[1].items():
-            yield new_verdict(gate, subject, "not judged", f"{n} {unit_of(sample)}, fewer than {LEAST_CLUSTERS}", name)
+        for name, n in list_slices(gate, sample, *subject[1:])[1].items():
+            yield new_verdict(
+                gate, subject, "not judged", f"{n} {name_unit(sample)}, fewer than {LEAST_CLUSTERS}", name
+            )
 
 
 def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplete: _Incomplete) -> Verdict | None:
@@ -152,7 +152,7 @@ def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplet
         hindrance = "not evaluated", f"gate {found.gate!r} failed: {found.reason}"
     elif (dataset, model) in evidence.failures:
         hindrance = "inconclusive", evidence.failures[dataset, model]
-    elif gate.against is not None and (reason := evidence.incomparable(gate, subject)) is not None:
+    elif gate.against is not None and (reason := evidence.explain_incomparable(gate, subject)) is not None:
         hindrance = "not comparable", reason
     if hindrance is None:
         return None
@@ -165,10 +165,10 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
     effect = _effect(gate, verdict, evidence, incomplete)
     notes = [verdict.reason]
     if verdict.nights and effect == "warn":
-        notes.append(f"failed, evaluation {verdict.nights} of {gate.fail_after}")
-    waiver = gate.waiver
+        notes.append(f"failed, evaluation {verdict.nights} of {gate.settings.fail_after}")
+    waiver = gate.settings.waive
     names = ((waiver.models, verdict.model), (waiver.slices, verdict.slice)) if waiver else ()
-    if effect in BLOCKING and waiver is not None and all(not chosen or name in chosen for chosen, name in names):
+    if effect in BLOCKING and waiver is not None and all({"*", name} & {*chosen} for chosen, name in names):
         waived = evidence.night <= waiver.until
         effect = "warn" if waived else effect
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"
@@ -185,9 +185,9 @@ def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict
         return verdict
     if not isinstance(evidence.nights, str):
         return replace(verdict, nights=1 + evidence.nights.get(verdict.key, 0))
-    if gate.fail_after == 1:
+    if gate.settings.fail_after == 1:
         return replace(verdict, nights=1)
-    reason = f"{verdict.reason}; unknown if {gate.fail_after} in a row failed: {evidence.nights}"
+    reason = f"{verdict.reason}; unknown if {gate.settings.fail_after} in a row failed: {evidence.nights}"
     return replace(verdict, outcome="inconclusive", reason=reason)
 
 
@@ -196,7 +196,7 @@ def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete:
     if verdict.outcome in ("pass", "not judged"):
         return "pass"
     if verdict.outcome == "fail":
-        return "fail" if verdict.nights >= gate.fail_after else "warn"
+        return "fail" if verdict.nights >= gate.settings.fail_after else "warn"
     blocked_already = verdict.outcome == "not evaluated" and incomplete[task].blocks
     if blocked_already:
         return "warn"
@@ -204,6 +204,6 @@ def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete:
         is_last_passed = gate.against is not None and gate.against.record == "last_passed"
         # no earlier evaluation yet must not block the first one
         is_first = is_last_passed and evidence.baselines[gate.name, *task].first
-        return "warn" if is_first else gate.on_not_comparable
-    asks = verdict.slice != ALL and gate.on_inconclusive_slice != "pass"
-    return gate.on_inconclusive_slice if asks else gate.on_inconclusive
+        return "warn" if is_first else gate.settings.on_not_comparable
+    asks = verdict.slice != ALL and gate.settings.on_inconclusive_slice != "pass"
+    return gate.settings.on_inconclusive_slice if asks else gate.settings.on_inconclusive

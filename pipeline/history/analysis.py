@@ -8,8 +8,8 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
-from rankledger.pipeline.config.planned_gates import night_of
 from rankledger.pipeline.config.schema import Comparison as ComparisonRules
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
@@ -353,7 +353,7 @@ def _judge(
     from rankledger.pipeline.history.lookup import failures_in_a_row, spent_looks
 
     gates = opened.planned.gates
-    counted = results if any(gate.kind == "complete" for gate in gates) else ()
+    counted = results if any(gate.settings.kind == "complete" for gate in gates) else ()
     by_name, gone = {sample.dataset: sample for sample in samples}, past.gone
     evidence = Evidence(
         samples=by_name,

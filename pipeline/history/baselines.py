@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import PlannedGate, Reference
 from rankledger.pipeline.config.paths import MLFLOW
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.config.sources import OutputKey
 from rankledger.pipeline.data.cache import CacheError, OutputCache

@@ -20,7 +20,7 @@ from typing import Literal
 
 import yaml
 
-from rankledger.pipeline.config.planned_gates import Reference, night_of
+from rankledger.pipeline.config.gates import Reference, night_of
 from rankledger.pipeline.gates.verdicts import LookKey, Verdict, VerdictKey
 from rankledger.pipeline.record.entries import order_records
 from rankledger.pipeline.record.evaluation import Evaluation

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import Reference
 from rankledger.pipeline.config.paths import MLFLOW, WORDS, is_path, parse_reference, split_reference
-from rankledger.pipeline.config.planned_gates import Reference
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, RecordHistory, Resolved, created_at, record_at, resolve
 from rankledger.pipeline.record.entries import RecordEntry, no_records, order_records

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import accumulate, islice
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import MOST_UNSCORED, Reference
+from rankledger.pipeline.config.gates import MOST_UNSCORED, Reference
 from rankledger.pipeline.data.scores import RecordedModel, Scores
 from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.history.baselines import BaselineResolver, find_difference, recorded_scores

@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 

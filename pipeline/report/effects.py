@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.tables import PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison
 
 EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.history.comparison import RecordPair
 from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.inference.tables import ALL

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar
 
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.views import Night
 from rankledger.pipeline.inference.tables import ALL, Comparison, Estimate

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -10,13 +9,14 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.config.gates import PlannedGate, Reference
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.evidence import Baseline, Evidence
 from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.inference.summary import IntervalRule
 from tests.simulations.samples import AP, markdown, sample_of, scores_of
+from tests.support.gate_evidence import change_gate, planned_gate
 
 AT_A_TIME = 100  # samples that share their resamples: each stands as a model of its own
 Draw = Callable[[np.random.Generator, int, float], Floats]
@@ -49,8 +49,8 @@ def outcomes(draw: Draw, *, margin: float, **settings: Any) -> Iterator[tuple[Ou
 def margin_gate(margin: float, measure: Measure = AP) -> PlannedGate:
     """Return a gate that holds a difference to a margin, on all queries and in each slice."""
     against = Reference("baseline", None, "baseline")
-    gate = PlannedGate("", "difference", (), (measure,), against, margin, slices=("part",))
-    return replace(gate, on_inconclusive_slice="stop")
+    gate = planned_gate(tasks=(), measures=(measure,), against=against, margin=margin, slices=("part",))
+    return change_gate(gate, on_inconclusive_slice="stop")
 
 
 def verdicts_of(
@@ -69,7 +69,7 @@ def verdicts_of(
     """
     slices = {f"part={i}": np.arange(n_queries) % n_slices == i for i in range(n_slices)}
     models = [f"model {i}" for i in range(AT_A_TIME)]
-    gates = [replace(gate, name=model, tasks=(("d", model),)) for model in models]
+    gates = [change_gate(gate, name=model, tasks=(("d", model),)) for model in models]
     for part in range(draws // AT_A_TIME):
         drawn = [np.zeros(n_queries), *draw(np.random.default_rng(part), n_queries, truth)]
         results = [scores_of(name, row, gate.measures) for name, row in zip(["baseline", *models], drawn, strict=True)]

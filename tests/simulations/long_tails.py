@@ -6,9 +6,10 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import PlannedGate
+from rankledger.pipeline.config.gates import PlannedGate
 from tests.simulations.gates import AT_A_TIME, Draw, margin_gate, verdicts_of
 from tests.simulations.samples import markdown
+from tests.support.gate_evidence import planned_gate
 
 _ERROR = Measure.parse("mae")
 _DRAWS, _RESAMPLES = 2_000, 1_000
@@ -36,7 +37,7 @@ _LEVELS: dict[str, Draw] = {"lognormal, σ = 1": _lognormal, "exponential": _exp
 
 def table() -> str:
     """Markdown: wrong passes and false alarms at the limit, by population and number of queries."""
-    limit = PlannedGate("", "limit", (), (_ERROR,), at_most=1.0)
+    limit = planned_gate(tasks=(), measures=(_ERROR,), at_most=1.0)
     rows = [_row(f"level: {name}", draw, limit, 1.0) for name, draw in _LEVELS.items()]
     rows.append(_row("difference: paired costs", _paired_costs, margin_gate(0.1, _ERROR), 0.1))
     return markdown(["scores, just at the limit: pass, fail", *(f"n = {n}" for n in _SIZES)], rows)

@@ -7,10 +7,11 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import Looks, PlannedGate
+from rankledger.pipeline.config.gates import Looks, PlannedGate
 from rankledger.pipeline.gates.errors import errors_of
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from tests.simulations.samples import markdown
+from tests.support.gate_evidence import planned_gate
 
 _N = 300
 _NIGHTS, _GATES = 90, 20
@@ -37,7 +38,7 @@ _POPULATIONS: dict[str, Draw] = {"normal": _normal, "skewed, 30% differ": _rare_
 
 
 def _gate(**fields: object) -> PlannedGate:
-    return PlannedGate("gate", "difference", (("d", "m"),), (_AP,), **fields)  # type: ignore[arg-type]
+    return planned_gate(tasks=(("d", "m"),), measures=(_AP,), margin=0.0, **fields)
 
 
 def _error(gate: PlannedGate) -> float:
@@ -47,7 +48,7 @@ def _error(gate: PlannedGate) -> float:
 
 
 _ALONE = _error(_gate())
-_LOOKS = _error(_gate(looks=Looks(_NIGHTS, 0.05)))
+_LOOKS = _error(_gate(looks=Looks(changed_outputs=_NIGHTS)))
 _PER_NIGHT = _error(_gate(n_sharing=_GATES))
 
 

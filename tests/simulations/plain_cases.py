@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.config.gates import Reference
 from rankledger.pipeline.gates.evidence import Baseline, Evidence
 from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.inference.intervals import Resampled, interval
@@ -17,6 +17,7 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.support.parallel import Workers
 from tests.simulations.samples import AP, markdown, sample_of, scores_of
+from tests.support.gate_evidence import planned_gate
 
 _DRAWS, _AT_A_TIME, _RESAMPLES = 1_000, 50, 1_000
 _ENOUGH = 30  # queries that had to differ from the most frequent score
@@ -96,9 +97,9 @@ def _now(case: _Case, sample: Sample, name: str, query_ids: np.ndarray) -> int:
         return {"better": 1, "worse": -1}.get(effect_label(line, {}), 0)
     if case.asked == "margin":
         against = Reference(_BASE, None, _BASE)
-        gate = PlannedGate("g", "difference", (("d", name),), (AP,), against, -case.limit)
+        gate = planned_gate(name="g", tasks=(("d", name),), measures=(AP,), against=against, margin=-case.limit)
     else:
-        gate = PlannedGate("g", "limit", (("d", name),), (AP,), at_least=case.limit)
+        gate = planned_gate(name="g", tasks=(("d", name),), measures=(AP,), at_least=case.limit)
     baselines = {("g", "d", name): Baseline(_BASE, _BASE)}
     evidence = Evidence({"d": sample}, _RULE, {"d": query_ids}, {}, {}, {}, baselines, {}, date.max)
     (verdict,) = judge([gate], evidence)

@@ -1,6 +1,7 @@
 """Evidence for gates, made of scores that a test writes down."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.config.gates import Gate, PlannedGate, Reference
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import ModelKey, RecordedModel, Scores
 from rankledger.pipeline.gates.evidence import Baseline, Evidence
@@ -69,16 +70,27 @@ def evidence(
     )
 
 
+def planned_gate(**fields: object) -> PlannedGate:
+    """A gate of `dense` on `web`, with fields of the plan and of the settings."""
+    gate = PlannedGate(Gate.model_construct(name="gate"), (("web", "dense"),), (NDCG,))
+    return change_gate(gate, **fields)
+
+
+def change_gate(gate: PlannedGate, **fields: object) -> PlannedGate:
+    """The gate with other fields of the plan and of the settings."""
+    written = {key: fields.pop(key) for key in {*fields} & {*Gate.model_fields} - {"against"}}
+    settings = gate.settings.model_copy(update=written)
+    return replace(gate, settings=settings, **fields)  # type: ignore[arg-type]
+
+
 def no_drop(margin: float = 0.005, **fields: object) -> PlannedGate:
     """A gate that holds `dense` on `web` against its baseline."""
-    given: dict[str, object] = {"tasks": (("web", "dense"),), "measures": (NDCG,), "against": ACCEPTED}
-    return PlannedGate("gate", "difference", margin=margin, **(given | fields))  # type: ignore[arg-type]
+    return planned_gate(margin=margin, **{"against": ACCEPTED, **fields})
 
 
 def floor(**fields: object) -> PlannedGate:
     """A gate that holds a figure of `dense` on `web` to limits."""
-    given: dict[str, object] = {"tasks": (("web", "dense"),), "measures": (NDCG,)}
-    return PlannedGate("gate", "limit", **(given | fields))  # type: ignore[arg-type]
+    return planned_gate(**fields)
 
 
 def of_slice(verdicts: tuple[Verdict, ...], slice: str = "all") -> Verdict:

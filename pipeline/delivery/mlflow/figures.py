@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeGuard, TypeVar
 
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.config.mlflow_names import EXTRA, WORST_SLICE, Naming, allowed, clashes, overall, overview
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import Manifest

@@ -14,6 +14,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.config.mlflow_names import (
     EXPERIMENT_LIMIT,
     FINGERPRINT,
@@ -24,7 +25,6 @@ from rankledger.pipeline.config.mlflow_names import (
     history_of,
     text_of,
 )
-from rankledger.pipeline.config.planned_gates import night_of
 from rankledger.pipeline.delivery.mlflow.figures import MetricSelection, by_name
 from rankledger.pipeline.gates.verdicts import Verdict, overall_effect, overall_outcome
 from rankledger.pipeline.record.evaluation import Evaluation

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rankledger.pipeline.config.planned_gates import night_of
+from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.delivery.mlflow.conflicts import NO_REGISTRY, without_retries
 from rankledger.pipeline.gates.verdicts import overall_effect, overall_outcome

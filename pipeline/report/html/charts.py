@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from rich.cells import cell_len, set_cell_size
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.history.views import Night, Series
 from rankledger.pipeline.inference.tables import ALL, CurvePoint, Estimate
 from rankledger.pipeline.report.html import svg

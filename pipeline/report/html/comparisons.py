@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from rankledger.pipeline.config.planned_gates import night_of
+from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.history.comparison import ComparisonReport, DatasetFigure, Side, night_label
 from rankledger.pipeline.inference.tables import ALL, Comparison
 from rankledger.pipeline.report.changes import split_tables, summary, where

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.tables import ALL, Comparison, PairedScores, QueryChange
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.report.effects import p_value_notes

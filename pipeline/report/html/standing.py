@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.views import Series
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Estimate, Since

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import quote
 
-from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
 from rankledger.pipeline.inference.tables import ALL, VarianceComponents
 from rankledger.pipeline.record.evaluation import Evaluation

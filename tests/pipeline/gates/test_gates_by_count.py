@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.config.gates import Reference
+from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.evidence import Baseline
 from rankledger.pipeline.gates.judge import judge
-from tests.support.gate_evidence import ACCEPTED, AP, BEFORE, MAE, NDCG, before_and_after, evidence, of_slice, scores
+from tests.support.gate_evidence import (
+    ACCEPTED,
+    AP,
+    BEFORE,
+    MAE,
+    before_and_after,
+    change_gate,
+    evidence,
+    of_slice,
+    planned_gate,
+    scores,
+)
 
 TASKS = (("web", "dense"),)
-NO_CRASH = PlannedGate("gate", "query_drop", TASKS, (AP,), ACCEPTED, max_query_drop=0.5, allow=3)
-COMPLETE = PlannedGate("complete", "complete", TASKS, max_missing=0.01)
-COST = PlannedGate("cost", "extra", (("", "dense"),), extra="latency_p95_ms", at_most=120)
+NO_CRASH = planned_gate(measures=(AP,), against=ACCEPTED, max_query_drop=0.5, allow=3)
+COMPLETE = planned_gate(name="complete", max_missing=0.01)
+COST = planned_gate(name="cost", tasks=(("", "dense"),), extra="latency_p95_ms", at_most=120)
 
 
 def crashed(before, after, measure=AP, gate=NO_CRASH, **given):
     """The verdict on queries with these scores before and after."""
-    gate = dataclasses.replace(gate, measures=(measure,))
+    gate = change_gate(gate, measures=(measure,))
     return of_slice(judge([gate], evidence(*before_and_after(before, after, measure), **given)))
 
 
@@ -63,7 +73,7 @@ def test_the_worst_queries_are_named():
 
 def test_a_drop_of_just_so_much_is_no_crash():
     """0.9 - 0.7 is above 0.2 in doubles, and no drop of more than 0.2 anyway."""
-    gate = dataclasses.replace(NO_CRASH, max_query_drop=0.2, allow=0)
+    gate = change_gate(NO_CRASH, max_query_drop=0.2, allow=0)
 
     assert 0.9 - 0.7 > 0.2
     assert crashed([0.9], [0.7], gate=gate).outcome == "pass"
@@ -83,7 +93,7 @@ def test_queries_that_one_model_leaves_undefined_are_not_counted():
 def test_a_root_mean_square_crashes_on_its_own_scale():
     """Root mean squared errors of 2 and 4 are 2 apart, though their squares are 12 apart."""
     measure = type(AP).parse("rmse")
-    gate = dataclasses.replace(NO_CRASH, max_query_drop=2.5)
+    gate = change_gate(NO_CRASH, max_query_drop=2.5)
 
     assert crashed([2.0], [4.0], measure, gate=gate).estimate == 0
     assert crashed([2.0], [4.0], measure).details == "q0 (2.0000 to 4.0000)"
@@ -93,7 +103,7 @@ def test_crashes_are_counted_slice_by_slice():
     """Two of the five crashes are in the slice of 30 queries."""
     before, after = np.full(40, 0.8), np.where(np.arange(40) % 8 == 0, 0.1, 0.8)
     groups = {"web": Groups(slices={"market=de": (np.arange(40) >= 10) & (np.arange(40) < 40)})}
-    gate = dataclasses.replace(NO_CRASH, slices=("market",))
+    gate = change_gate(NO_CRASH, slices=("market",))
     found = judge([gate], evidence(*before_and_after(before, after, AP), groups=groups))
 
     assert {verdict.slice: (verdict.outcome, verdict.estimate) for verdict in found} == {
@@ -102,7 +112,7 @@ def test_crashes_are_counted_slice_by_slice():
     }
 
 
-SHARE = dataclasses.replace(NO_CRASH, max_query_drop=0.2, allow=0.05, allow_share=True)
+SHARE = change_gate(NO_CRASH, max_query_drop=0.2, allow=Share(0.05))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +153,7 @@ def test_a_cluster_crashes_with_one_of_its_queries():
     before, after = np.full(120, 0.8), np.where(np.arange(120) % 10 == 0, 0.1, 0.8)
     masks = {"market=de": np.arange(120) < 60}
     groups = {"web": Groups(clusters=np.arange(120) // 2, slices=masks)}
-    gate = dataclasses.replace(SHARE, slices=("market",))
+    gate = change_gate(SHARE, slices=("market",))
     found = judge([gate], evidence(*before_and_after(before, after, AP), groups=groups))
 
     assert [verdict.estimate for verdict in found] == [0.2, 0.2]
@@ -176,7 +186,7 @@ def test_an_output_that_was_refused_is_incomplete():
 
 def test_what_is_incomplete_is_not_evaluated_further():
     """The other gates of the task say so, and only warn: `complete` fails already. External metrics are judged."""
-    floor = PlannedGate("floor", "limit", (*TASKS, ("news", "dense")), (NDCG,), at_least=0.1)
+    floor = planned_gate(name="floor", tasks=(*TASKS, ("news", "dense")), at_least=0.1)
     both = [scores("dense", np.full(40, 0.5) + np.arange(40) / 100, dataset=name) for name in ("web", "news")]
     found = judge(
         [floor, COST, COMPLETE],
@@ -195,8 +205,8 @@ def test_what_is_incomplete_is_not_evaluated_further():
 @pytest.mark.parametrize("on_inconclusive", ["stop", "warn"])
 def test_a_complete_gate_that_only_warns_does_not_open_the_others(on_inconclusive):
     """Where it need not yet fail, what could not be evaluated comes to what the undecided comes to."""
-    late = dataclasses.replace(COMPLETE, fail_after=2)
-    floor = PlannedGate("floor", "limit", TASKS, (NDCG,), at_least=0.1, on_inconclusive=on_inconclusive)
+    late = change_gate(COMPLETE, fail_after=2)
+    floor = planned_gate(name="floor", at_least=0.1, on_inconclusive=on_inconclusive)
     found = judge([late, floor], evidence(failures={("web", "dense"): "gone"}))
 
     assert [(verdict.outcome, verdict.effect) for verdict in found] == [
@@ -208,8 +218,8 @@ def test_a_complete_gate_that_only_warns_does_not_open_the_others(on_inconclusiv
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_two_complete_gates_the_one_that_blocks_counts(order):
     """One only warns, the other fails: that is enough to stop the release, and the others need not, in either order."""
-    gates = [dataclasses.replace(COMPLETE, name="early", fail_after=2), COMPLETE][::order]
-    floor = PlannedGate("floor", "limit", TASKS, (NDCG,), at_least=0.1)
+    gates = [change_gate(COMPLETE, name="early", fail_after=2), COMPLETE][::order]
+    floor = planned_gate(name="floor", at_least=0.1)
     *_, verdict = judge([*gates, floor], evidence(failures={("web", "dense"): "gone"}))
 
     assert (verdict.effect, verdict.reason) == ("warn", "gate 'complete' failed: gone")
@@ -217,7 +227,7 @@ def test_of_two_complete_gates_the_one_that_blocks_counts(order):
 
 def test_without_a_complete_gate_what_is_missing_is_inconclusive():
     """Nothing asks for completeness, and nothing can be said: the reason is that of the refusal."""
-    floor = PlannedGate("floor", "limit", TASKS, (NDCG,), at_least=0.1)
+    floor = planned_gate(name="floor", at_least=0.1)
     (verdict,) = judge([floor], evidence(failures={("web", "dense"): "dense.tsv: file not found"}))
 
     assert (verdict.outcome, verdict.effect, verdict.reason) == ("inconclusive", "stop", "dense.tsv: file not found")
@@ -225,7 +235,7 @@ def test_without_a_complete_gate_what_is_missing_is_inconclusive():
 
 def test_a_baseline_without_output_is_not_comparable():
     """Production's output was refused: the candidate is compared with nothing, and the reason says why."""
-    gate = dataclasses.replace(NO_CRASH, against=Reference("production", None, "production"))
+    gate = change_gate(NO_CRASH, against=Reference("production", None, "production"))
     baselines = {("gate", "web", "dense"): Baseline("production", "production")}
     refused = {("web", "production"): "production.tsv: empty"}
     found = evidence(scores("dense", [0.5], AP), baselines=baselines, failures=refused)

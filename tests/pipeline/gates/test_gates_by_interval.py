@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 
 import numpy as np
@@ -10,7 +9,8 @@ import pytest
 from scipy import stats
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned_gates import Looks, Reference
+from rankledger.pipeline.config.gates import Looks, Reference
+from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.intervals import format_amount
 from rankledger.pipeline.gates.judge import judge
@@ -23,6 +23,7 @@ from tests.support.gate_evidence import (
     OLD,
     RR,
     before_and_after,
+    change_gate,
     evidence,
     floor,
     no_drop,
@@ -36,7 +37,7 @@ BEATS = no_drop(-0.002, against=Reference("production", None, "production"))
 
 def judged(gate, before, after, measure=None, **given):
     """The verdict on all queries."""
-    gate = dataclasses.replace(gate, measures=(measure,)) if measure else gate
+    gate = change_gate(gate, measures=(measure,)) if measure else gate
     return of_slice(judge([gate], evidence(*before_and_after(before, after, gate.measures[0]), **given)))
 
 
@@ -142,7 +143,7 @@ def test_20_queries_decide_a_plain_case_alone():
     assert verdict.reason.endswith(f": undecided, about {-(-verdict.n_needed // 10) * 10} queries would settle it")
     assert "20 queries are too few to judge by; " in verdict.details
     assert verdict.details.endswith("undecided stops the release; set on_inconclusive: warn to get a warning instead")
-    warned = judged(dataclasses.replace(no_drop(), on_inconclusive="warn"), before, before - 0.05)
+    warned = judged(no_drop(on_inconclusive="warn"), before, before - 0.05)
     assert "on_inconclusive" not in warned.details
     assert judged(no_drop(), np.full(20, 0.9) + before / 100, np.zeros(20)).outcome == "fail"
 
@@ -152,10 +153,10 @@ def test_20_queries_decide_a_plain_case_alone():
     [
         (no_drop(), "pass"),
         (no_drop(0.0), "pass"),
-        (no_drop(0.02, relative=True), "pass"),
-        (no_drop(0.0, relative=True), "pass"),
+        (no_drop(Share(0.02)), "pass"),
+        (no_drop(Share(0.0)), "pass"),
         (BEATS, "fail"),
-        (no_drop(-0.02, relative=True), "fail"),
+        (no_drop(Share(-0.02)), "fail"),
     ],
 )
 def test_an_unchanged_model_has_not_dropped_and_is_not_better(gate, outcome):
@@ -164,7 +165,7 @@ def test_an_unchanged_model_has_not_dropped_and_is_not_better(gate, outcome):
     verdict = judged(gate, values, values)
 
     assert verdict.outcome == outcome
-    assert "is the same as of dense" in verdict.reason or gate.relative
+    assert "is the same as of dense" in verdict.reason or isinstance(gate.settings.margin, Share)
     assert verdict.mark == "degenerate"
 
 
@@ -180,7 +181,7 @@ def test_what_few_queries_decide_is_judged_by_few_degrees_of_freedom(seed, relat
     moved = rng.choice(1000, rng.integers(1, 8), replace=False)
     after[moved] = rng.random(len(moved)) * rng.choice([0.1, 1])
     margin = float(rng.choice([-0.01, 0.0, 0.02, 0.5]))
-    verdict = judged(no_drop(margin, relative=relative), before, after)
+    verdict = judged(no_drop(Share(margin) if relative else margin), before, after)
 
     powers = [np.sum((after - before - np.mean(after - before)) ** power) for power in (2, 4)]
     kappa = powers[0] ** 2 / powers[1]
@@ -239,7 +240,7 @@ def test_a_margin_of_0_allows_no_drop():
 def test_a_relative_margin_asks_for_a_share_of_the_figure(share, outcome, percent, side):
     """Of a mean of 0.5, 98% are 0.49: what keeps 99% is 0.005 above that, what keeps 95% is 0.015 below."""
     before = np.linspace(0.25, 0.75, 1001)
-    verdict = judged(no_drop(0.02, relative=True), before, share * before + noise(1001, 0.01))
+    verdict = judged(no_drop(Share(0.02)), before, share * before + noise(1001, 0.01))
 
     assert (verdict.outcome, verdict.limit) == (outcome, 0.0)
     assert verdict.estimate == pytest.approx(0.5 * (share - 0.98), abs=1e-12)
@@ -255,7 +256,7 @@ def test_a_relative_margin_asks_for_a_share_of_the_figure(share, outcome, percen
 def test_a_relative_margin_of_an_error_allows_a_share_more(share, outcome, said):
     """Of an error of 0.5, 102% are 0.51: 0.505 is below that, 0.525 above, and 0.45 is better than before."""
     before = np.linspace(0.25, 0.75, 1001)
-    verdict = judged(no_drop(0.02, relative=True), before, share * before + noise(1001, 0.01), MAE)
+    verdict = judged(no_drop(Share(0.02)), before, share * before + noise(1001, 0.01), MAE)
 
     assert verdict.outcome == outcome
     assert verdict.estimate == pytest.approx(0.5 * (1.02 - share), abs=1e-12)
@@ -308,7 +309,7 @@ NEGATIVE = -0.24 + noise(400, 0.05)
 def test_a_share_is_one_of_the_absolute_value_of_the_baseline(margin, mean, outcome):
     """Of a tau of -0.24, 10% are 0.024: -0.264 may be reached, or -0.216 must be, with a standard error of 0.0005."""
     after = NEGATIVE + (mean + 0.24) + (noise(400, 0.01, 2) if mean != -0.24 else 0)
-    verdict = judged(no_drop(margin, relative=True), NEGATIVE, after, TAU)
+    verdict = judged(no_drop(Share(margin)), NEGATIVE, after, TAU)
 
     assert verdict.outcome == outcome
     assert verdict.estimate == pytest.approx(mean + 0.24 + margin * 0.24)
@@ -321,14 +322,14 @@ def test_a_share_is_one_of_the_absolute_value_of_the_baseline(margin, mean, outc
 def test_no_share_is_taken_of_a_score_that_may_be_zero(mean, size, outcome):
     """A tau of 0.01 with a standard error of 0.025 may be 0; one of 0.2 is 8 of them away. Identical outputs pass."""
     before = mean + noise(400, size).clip(-0.9, 0.9) - noise(400, size).clip(-0.9, 0.9).mean()
-    gate = no_drop(0.1, relative=True)
+    gate = no_drop(Share(0.1))
     verdict = judged(gate, before, before + 0.0001 + noise(400, 0.01, 2), TAU)
 
     assert verdict.outcome == outcome
     assert ("which may be 0: undecided" in verdict.reason) == (outcome == "inconclusive")
     assert verdict.n_needed is None
     assert judged(gate, before, before, TAU).outcome == "pass"
-    assert judged(no_drop(-0.1, relative=True), before, before, TAU).outcome == "fail"
+    assert judged(no_drop(Share(-0.1)), before, before, TAU).outcome == "fail"
 
 
 # ---- digits at a limit
@@ -447,7 +448,7 @@ def test_an_interval_that_is_not_that_of_the_tables_says_why():
     """Twenty queries: made for few of them; 90 looks: each has an error of 5% / 90 = 0.056%."""
     before = random_scores(400)
     few = judged(no_drop(), before[:20], before[:20] - 0.05)
-    looked = judged(no_drop(looks=Looks(90, 0.05)), before, before - 0.1 + noise(400, 0.01))
+    looked = judged(no_drop(looks=Looks(changed_outputs=90)), before, before - 0.1 + noise(400, 0.01))
 
     assert few.details.startswith("interval of 95%, for few queries; ")
     assert looked.details.startswith("interval of 95%; 0.056% beyond the end that fails, for 90 looks; look 1 of 90")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.config.planned_gates import Reference
+from rankledger.pipeline.config.gates import Reference
 from rankledger.pipeline.gates.verdicts import Outcome, SpentLooks, Verdict
 from rankledger.pipeline.history import lookup as lookup_module
 from rankledger.pipeline.history.lookup import (
