@@ -126,6 +126,7 @@ def _write(
     opened: Opened,
     inputs: Inputs,
     rendered: _RenderedPage,
+    workspace: Workspace,
     compared: Callable[[Evaluation], str | None] | None = None,
 ) -> Evaluation:
     config = relocate(opened.loaded.document, evaluation.path)
@@ -136,7 +137,7 @@ def _write(
         query_details=rendered.query_details,
         page=rendered.page,
         compared=compared,
-        trusted=opened.is_trusted,
+        runs_dir=workspace.runs_dir if opened.is_trusted else None,
         contents=inputs.contents,
     )
 
@@ -225,7 +226,7 @@ def evaluate_opened(
         rendered = _render_page(evaluation, opened, inputs, workspace) if config.report else _RenderedPage()
         changes = _ChangesPage(opened, inputs, workspace)
         is_night = config.report and evaluation.manifest.date is not None and opened.record is None
-        evaluation = _write(evaluation, opened, inputs, rendered, changes if is_night else None)
+        evaluation = _write(evaluation, opened, inputs, rendered, workspace, changes if is_night else None)
         if changes.warning:
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, changes.warning))
         delivered = deliver(evaluation, workspace, store=store, tracking=config.tracking)
@@ -244,4 +245,4 @@ def write_temporary_record(evaluation: Evaluation, opened: Opened, inputs: Input
         path = workspace.records.folder / evaluation.evaluation_id
         evaluation = replace(evaluation, manifest=manifest, path=path, is_recorded=True)
         rendered = _render_page(evaluation, opened, inputs, workspace)
-        yield _write(evaluation, opened, inputs, rendered).path
+        yield _write(evaluation, opened, inputs, rendered, workspace).path

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -21,7 +24,7 @@ from rankledger.pipeline.cli.understand import (
     trec_eval,
     validate,
 )
-from rankledger.pipeline.support.errors import InputError, LockedError, likely, shorten
+from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError, likely, shorten
 from rankledger.pipeline.support.progress import work
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
@@ -107,10 +110,27 @@ for _commands in GROUPS.values():
         cli.add_command(_command)
 
 
+@contextmanager
+def _printed_warnings() -> Iterator[None]:
+    """Print our warnings as remarks, and others as Python does."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def print_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, InputWarning):
+                print_remark(str(message))
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = print_warning
+        warnings.simplefilter("always", InputWarning)
+        yield
+
+
 def run(arguments: list[str] | None) -> int:
     """Run the command line and return the exit code."""
     try:
-        with work():
+        with work(), _printed_warnings():
             cli.main(arguments, prog_name="rankledger", standalone_mode=False)
     except SystemExit as error:
         return int(error.code or 0)

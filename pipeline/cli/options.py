@@ -61,9 +61,9 @@ runs_dir = click.option(
 )
 records = click.option(
     "--records",
-    metavar="FOLDER|URL",
+    metavar="FOLDER|URL|CONFIG",
     envvar="RANKLEDGER_RECORDS",
-    help="Folder or URL of the records, such as s3://eval/records; by default `records` in the runs folder.",
+    help="Folder or URL of the records, or a config that names it; by default as in the evaluated config.",
 )
 tracking_uri = click.option(
     "--tracking-uri",

@@ -29,7 +29,7 @@ def show(
     tracking_uri: str | None = None,
 ) -> Evaluation:
     """Return the evaluation of a reference without the scores of its queries. See `load`."""
-    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    workspace = Workspace.open(runs_dir, records, tracking_uri, wanted=name or reference)
     record, lost = record_to_show(reference, name, workspace)
     for table in TABLES.keys() - {"curves"}:
         getattr(record, table)  # an unreadable table is refused before anything is shown
@@ -52,7 +52,7 @@ def load(
             or `mlflow:RUN_ID`; `#model` after it says whose record is meant.
         name: the evaluation that the words refer to; by default the only one that has records.
         runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        records: where records are kept; by default as in the evaluated config.
         tracking_uri: the tracking store that a run is in.
 
     Returns:
@@ -87,13 +87,13 @@ def list_evaluations(
     Args:
         name: Evaluation name. By default all.
         runs_dir: Runs folder.
-        records: Records location, by default the runs folder.
+        records: Records location, by default as in the evaluated config.
 
     Raises:
         InputError: There is no evaluation of that name, or none can be read.
         OSError: The records location cannot be reached.
     """
-    workspace = Workspace.open(runs_dir, records)
+    workspace = Workspace.open(runs_dir, records, wanted=name or "")
     scan = scan_records(workspace.records, name, _summary)
     return RecordList(workspace.records.place, scan.found, scan.remarks)
 
@@ -134,14 +134,14 @@ def find(
         measure: Measure, such as `nDCG@10`. By default all.
         name: Evaluation name. By default all.
         runs_dir: Runs folder.
-        records: Records location, by default the runs folder.
+        records: Records location, by default as in the evaluated config.
 
     Raises:
         InputError: The value is no number, or no record has the name or the measure.
         OSError: The records location cannot be reached.
     """
     low, high = _range(published)
-    stored = Workspace.open(runs_dir, records).records
+    stored = Workspace.open(runs_dir, records, wanted=name or "").records
     scan = scan_records(
         stored,
         name,

@@ -102,7 +102,7 @@ def evaluate(
             missing or refused output of a config is among the evaluation's failures instead.
         OSError: The record could not be written.
     """
-    workspace = Workspace.open(runs_dir, records)
+    workspace = Workspace.open(runs_dir, records, wanted=name or (str(judgments) if outputs is None else None))
     tables = {"queries": queries, "documents": documents, "interactions": interactions, "exclude": exclude}
     settings: dict[str, bool | str | None] = {"exclude_self": exclude_self, "seen": seen}
     if outputs is None:

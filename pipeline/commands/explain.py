@@ -67,12 +67,12 @@ def explain(
         date: Value of `{date}` in the config's paths.
         inputs: Folder that the inputs of a record moved to. They are found by size and digest.
         runs_dir: Runs folder.
-        records: Records location, by default the runs folder.
+        records: Records location, by default as in the evaluated config.
 
     Raises:
         InputError: A name is unknown, an input is wrong or has changed, or the record has another score.
     """
-    workspace = Workspace.open(runs_dir, records)
+    workspace = Workspace.open(runs_dir, records, wanted=name or str(source))
     source = source_of_reference(f"{source}#{model}" if source in WORDS else source, name, workspace)
     if (overrides or date) and workspace.records.find(str(source)):
         raise InputError(f"{source}: a record is explained as it was evaluated; remove --set and --date")

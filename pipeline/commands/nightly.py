@@ -267,7 +267,7 @@ def _record_failure(
     written = yaml.safe_dump(relocate(loaded.document, path), sort_keys=False, allow_unicode=True)
     evaluation = Plain(manifest, Tables({"estimates": ()}), path)
     try:
-        evaluation = write_record(evaluation, config=written, trusted=True)
+        evaluation = write_record(evaluation, config=written, runs_dir=workspace.runs_dir)
         say(f"the night could not be evaluated; this is its record: {path}")
         with open_for_logging(loaded.config.tracking if manifest.tracking.wanted else None, workspace) as store:
             deliver(evaluation, workspace, store=store, tracking=loaded.config.tracking)

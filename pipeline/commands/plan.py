@@ -74,7 +74,7 @@ def plan(
         slices: True plans for every slice, too.
         name: Evaluation that the words refer to. Optional if only one has records.
         runs_dir: Runs folder.
-        records: Records location, by default the runs folder.
+        records: Records location, by default as in the evaluated config.
 
     Returns:
         The plan, with the tables `needed` and `curve`.
@@ -84,7 +84,7 @@ def plan(
             too few queries.
     """
     goal = _goal(margin, change, power)
-    workspace = Workspace.open(runs_dir, records)
+    workspace = Workspace.open(runs_dir, records, wanted=name or str(record))
     references = _references(str(record), None if against is None else str(against), name, workspace)
     matched = [(sides, match_datasets(sides)) for sides in references.sides]
     matches = [match for _, own in matched for match in own]

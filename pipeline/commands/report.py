@@ -57,14 +57,14 @@ def report(
         output: the file that a page will be; the page of several evaluations links to those of their records, by paths
             that start there. By default they start at the working directory.
         runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        records: where records are kept; by default as in the evaluated config.
         tracking_uri: the tracking store that a run is in.
 
     Raises:
         InputError: The record or the measure does not exist, the record is corrupt, or it lacks the requested values.
         OSError: The records location cannot be reached.
     """
-    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    workspace = Workspace.open(runs_dir, records, tracking_uri, wanted=name or next(iter(references), ""))
     if style is not None and form != "latex":
         raise InputError(f"style: is for LaTeX, and the report is {form}; remove it")
     distinct: dict[str, Evaluation] = {}
@@ -202,7 +202,7 @@ def export(
         folder: where to write; the files are in `data/NAME/DEVELOPER/MODEL` there, as the schema wants them.
         name: the evaluation that the words refer to; by default the only one that has records.
         runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        records: where records are kept; by default as in the evaluated config.
         tracking_uri: the tracking store that a run is in.
 
     Returns:
@@ -212,7 +212,7 @@ def export(
         InputError: The record does not exist, is corrupt, or has no values.
         OSError: The records location cannot be reached, or a file cannot be written.
     """
-    record = record_of(reference, name, Workspace.open(runs_dir, records, tracking_uri))
+    record = record_of(reference, name, Workspace.open(runs_dir, records, tracking_uri, wanted=name or reference))
     if damaged := next(damaged_files(record), None):
         raise InputError(damaged)
     written = []

@@ -162,13 +162,13 @@ def reproduce(
         inputs: the folder that the inputs moved to; they are found there by their size and digest.
         jobs: workers, instead of the config's.
         runs_dir: where the record is looked for, and the default MLflow store is.
-        records: where records are kept; by default in the runs folder.
+        records: where records are kept; by default as in the evaluated config.
         tracking_uri: the tracking store that a run is in.
 
     Raises:
         InputError: The record does not exist or is corrupt, or inputs are missing.
     """
-    recorded = record_of(record, name, Workspace.open(runs_dir, records, tracking_uri))
+    recorded = record_of(record, name, Workspace.open(runs_dir, records, tracking_uri, wanted=name or record))
     if broken := [*damaged_files(recorded)]:
         raise InputError(*broken)
     opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)], runs_code=True)

@@ -63,7 +63,7 @@ def accept(
             records.
         config: the config next to `accepted.yaml`; by default the one that was evaluated.
         runs_dir: the runs folder.
-        records: where records are kept; by default in the runs folder.
+        records: where records are kept; by default as in the evaluated config.
 
     Raises:
         InputError: there is no such record or model, an output of the model failed, the record has changed, the config
@@ -73,7 +73,9 @@ def accept(
     """
     if not reason.strip():
         raise InputError("the reason is empty; write in --reason why you accept the record")
-    workspace = Workspace.open(runs_dir, records)
+    if records is None and config and Path(config).is_file():
+        records = str(config)
+    workspace = Workspace.open(runs_dir, records, wanted=name or record)
     path = workspace.records.find(record)
     if name is None and config and not path:
         name = load(config, ["tracking=", "notify="]).config.name
@@ -160,13 +162,13 @@ def verify(
         name: the evaluation that the words refer to; by default the only one that has records.
         tracking: whether MLflow is asked.
         runs_dir: where the record is looked for, and the default MLflow store is.
-        records: where records are kept; by default in the runs folder.
+        records: where records are kept; by default as in the evaluated config.
         tracking_uri: the tracking store; by default that of its config.
 
     Raises:
         InputError: The record does not exist, or files have changed, one line each.
     """
-    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    workspace = Workspace.open(runs_dir, records, tracking_uri, wanted=name or record)
     found = record_of(record, name, workspace)
     evaluation_id, digest = found.manifest.evaluation_id, digest_of(found.path)
     places = (workspace.records, Records(found.path.parent))  # a record may lie elsewhere
@@ -220,7 +222,7 @@ def prune(
         tracking: True deletes the MLflow runs, too.
         configs: Further configs of the evaluations. Records in their lists of accepted records are kept.
         runs_dir: Runs folder.
-        records: Records location, by default the runs folder.
+        records: Records location, by default as in the evaluated config.
         tracking_uri: Tracking store of the runs. By default the one in each record's config.
         now: Time from which days are counted.
 
@@ -230,7 +232,9 @@ def prune(
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(days=min(keep_days, (now - _FIRST).days))
-    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    if records is None and len(configs) == 1:
+        records = str(configs[0])
+    workspace = Workspace.open(runs_dir, records, tracking_uri, wanted="" if records else None)
     going, stays = _sorted_out(workspace, before, configs, tracking=tracking)
     failures: list[str] = []
     if delete:

@@ -44,7 +44,7 @@ from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, 
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.data.rows import Rows, merge_rows, row_number
 from rankledger.pipeline.data.spill import partition_rows
-from rankledger.pipeline.support.arrow import integers, numpy_of, strings
+from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError
 
 Ints = npt.NDArray[np.int64]
@@ -170,7 +170,7 @@ def _table_of(
     doc_ids: pa.StringArray | None,
 ) -> pa.Table:
     columns = {"number": integers(numbers), "query": integers(queries), "rank": integers(ranks)}
-    columns |= {"hash": integers(hashes.view(np.int64)), "score": pa.array(scores, pa.float64())}
+    columns |= {"hash": integers(hashes.view(np.int64)), "score": floats(scores)}
     return pa.table(columns | ({} if doc_ids is None else {"doc_id": doc_ids}))
 
 
@@ -383,7 +383,7 @@ def join_ranking(
 def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
     if isinstance(found, JoinedRows):
         recommended, compared = (
-            top and top.set_column(0, "number", pc.add(top.column("number"), begin))
+            top and top.set_column(0, "number", pc.add(top.column("number"), integers(np.array([begin]))[0]))
             for top in (found.recommended, found.compared)
         )
         return replace(found, recommended=recommended, compared=compared)

@@ -181,7 +181,8 @@ def read_texts(
         if named is None:
             return {}
         own = table.column(key).cast(pa.string())
-        places = np.flatnonzero(pc.is_in(own, wanted).to_numpy(zero_copy_only=False))
+        is_wanted = pc.is_in(own, wanted).cast(pa.uint8()).combine_chunks()
+        places = np.flatnonzero(numpy_of(is_wanted, np.uint8))
         cells = part.format.cells(part, [named])[named]
         texts = {own[place].as_py(): _text(part, named, place, cells[place]) for place in places.tolist()}
         return {name: text for name, text in texts.items() if text is not None}

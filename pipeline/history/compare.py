@@ -148,7 +148,7 @@ def compare(
         details: Read again the listed queries and the first documents of both models on them, as a page shows them.
         name: Evaluation that the words refer to. By default the other side's, or the only one that has records.
         runs_dir: Runs folder.
-        records: Location of records. By default in the runs folder.
+        records: Location of records. By default as in the evaluated config.
         jobs: Number of workers, instead of the candidate's.
 
     Returns:
@@ -157,7 +157,8 @@ def compare(
     Raises:
         InputError: There is no such record, or judgments, queries or definitions differ, a line for each.
     """
-    sides = open_sides(str(base), str(candidate), name=name, workspace=Workspace.open(runs_dir, records))
+    workspace = Workspace.open(runs_dir, records, wanted=name or str(candidate))
+    sides = open_sides(str(base), str(candidate), name=name, workspace=workspace)
     return compare_sides(
         sides,
         (str(base), str(candidate)),

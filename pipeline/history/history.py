@@ -83,13 +83,13 @@ def history(
         model: Model. By default all.
         dataset: Dataset, `*` for the mean of all. By default all.
         runs_dir: Runs folder.
-        records: Location of records. By default in the runs folder.
+        records: Location of records. By default as in the evaluated config.
 
     Raises:
         InputError: There is no evaluation of that name, or none has that measure, model or dataset.
         OSError: The location of records is unreachable.
     """
-    workspace = Workspace.open(runs_dir, records)
+    workspace = Workspace.open(runs_dir, records, wanted=name or "")
     name = name_of_evaluation(name, workspace)
     lead: Mapping[str, str] = {} if measure else last_record(name, workspace).manifest.lead
     lead = {on: own for on, own in lead.items() if on == dataset} or lead

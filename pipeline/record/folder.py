@@ -66,7 +66,7 @@ def write_record(
     query_details: Sequence[QueryDetail] = (),
     page: str | None = None,
     compared: Callable[[Evaluation], str | None] | None = None,
-    trusted: bool = False,
+    runs_dir: Path | None = None,
     contents: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Evaluation:
     """Write a complete record, or nothing.
@@ -78,7 +78,7 @@ def write_record(
         query_details: Texts, slices and rankings of these queries.
         page: Text of `report.html`. None if there is none.
         compared: Function that returns the text of `changes.html` from the record's files.
-        trusted: True adds it to the user's records.
+        runs_dir: Runs folder of the user, whose record it becomes. None for a record of somebody else's config.
         contents: Questions of each dataset, by query.
 
     Raises:
@@ -108,9 +108,9 @@ def write_record(
         for file in partial.iterdir():
             _sync(file)
         digest = digest_of(partial)
-        if trusted:  # before it has its name: a process that is killed in between leaves no record that is not known
+        if runs_dir is not None:  # before it has its name: a killed process leaves no record that is unknown
             with contextlib.suppress(OSError):
-                remember_own(path.name, digest)
+                remember_own(path.name, digest, runs_dir, manifest.records or str(path.parent.resolve()))
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
         _sync(path.parent)

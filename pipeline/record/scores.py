@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +60,7 @@ def read_contents(record: Evaluation, dataset: str) -> dict[str, str]:
         return {}
     read_unchanged(path, record.manifest.files[CONTENTS])
     with _naming_file(path):
-        rows = parquet.read_table(path, columns=["dataset", "query_id", "content"]).to_pylist()
+        rows = _columns_in(path, ["dataset", "query_id", "content"]).to_pylist()
     return {str(row["query_id"]): str(row["content"]) for row in rows if row["dataset"] == dataset}
 
 
@@ -176,8 +175,9 @@ def _rows(record: Evaluation, dataset: str, model: str, columns: Sequence[str], 
     # Chosen here and not by Arrow's filter, which waits for ever if the footer contradicts itself.
     table = _read_columns(path, (*(name for name, _ in _IDS_OF[path.name]), *columns))
     with _naming_file(path):  # whatever types the columns have, in a file that somebody else wrote
-        table = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["model"], model)))
-        table = table.filter(pc.equal(table["replicate"], replicate)) if replicate else table
+        for name, value in (("dataset", dataset), ("model", model), ("replicate", replicate)):
+            if name in table.column_names:
+                table = table.filter(pc.equal(table[name], strings([value])[0]))  # a `str` would import pandas
     if not table.num_rows:
         return None
     described = record.manifest.datasets.get(dataset)
@@ -220,9 +220,16 @@ def _schema_of(path: Path) -> pa.Schema:
     return schema
 
 
-def _read(path: Path, **asked: Any) -> pa.Table:
+def _columns_in(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    # Not by `parquet.read_table`, which imports pandas. A name with a dot also reads what is before the dot.
+    with parquet.ParquetFile(path) as file:
+        table = file.read(columns=columns)
+    return table if columns is None else table.select(columns)
+
+
+def _read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     with _naming_file(path):
-        table = parquet.read_table(path, **asked)
+        table = _columns_in(path, columns)
         table.validate(full=True)
     for name, _ in _IDS_OF[REPLICATES]:
         if name in table.column_names and table[name].null_count:
@@ -234,20 +241,20 @@ def _read_columns(path: Path, columns: tuple[str, ...]) -> pa.Table:
     with _naming_file(path):
         found = path.stat()
     if found.st_size > _KEPT_BYTES:
-        return _read(path, columns=[*columns])
+        return _read(path, [*columns])
     return _read_small(path, columns, found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=2)  # an evaluation looks back on the record before and on the accepted one by turns
 def _read_small(path: Path, columns: tuple[str, ...], n_bytes: int, changed: int) -> pa.Table:
-    return _read(path, columns=[*columns])
+    return _read(path, [*columns])
 
 
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last, of a column's name
+    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:  # the last, of a column's name
         reason = str(error).partition("\n")[0][:300]
         raise InputError(f"{path}: cannot be read ({reason}); restore the record") from None
 

@@ -373,24 +373,46 @@ def digest_of(record: Path) -> str:
     return hashlib.sha256((record / "manifest.json").read_bytes()).hexdigest()
 
 
-def remember_own(evaluation_id: str, manifest_sha256: str) -> None:
-    """Add a record to the user's own. Raise OSError if the list cannot be written."""
+def remember_own(evaluation_id: str, manifest_sha256: str, runs_dir: Path, place: str) -> None:
+    """Add a record to the user's own, with its place. Raise OSError if the list cannot be written."""
     file = _entry(evaluation_id)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file.write_text(f"{manifest_sha256}\n", encoding="ascii")
+    entry = {"manifest_sha256": manifest_sha256, "runs_dir": str(runs_dir.resolve()), "place": place}
+    file.write_text(json.dumps(entry), encoding="ascii")
 
 
 def is_trusted(evaluation_id: str, manifest_sha256: str) -> bool:
     """Return whether the record with this manifest is on the list of the user's own."""
+    return _read_entry(evaluation_id).get("manifest_sha256") == manifest_sha256
+
+
+def own_places(runs_dir: Path) -> dict[str, str]:
+    """Return where the user's last evaluation of each name from a runs folder is recorded."""
+    places: dict[str, str] = {}
     try:
-        return _entry(evaluation_id).read_bytes().strip() == manifest_sha256.encode()
+        evaluation_ids = sorted((path.name for path in _entry("").iterdir()), reverse=True)
     except OSError:
-        return False
+        return places
+    for evaluation_id in evaluation_ids:
+        name = evaluation_name(evaluation_id)
+        if name and name not in places:
+            entry = _read_entry(evaluation_id)
+            if entry.get("runs_dir") == str(runs_dir.resolve()):
+                places[name] = entry["place"]
+    return places
 
 
 def forget_own(evaluation_id: str) -> None:
     """Remove a record from the user's own. Raise OSError if the list cannot be written."""
     _entry(evaluation_id).unlink(missing_ok=True)
+
+
+def _read_entry(evaluation_id: str) -> dict[str, str]:
+    try:
+        entry: dict[str, str] = json.loads(_entry(evaluation_id).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return entry
 
 
 def _entry(evaluation_id: str) -> Path:

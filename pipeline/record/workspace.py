@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date as calendar_date
@@ -16,9 +18,9 @@ from urllib.parse import urlsplit
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.loader import given
-from rankledger.pipeline.config.paths import is_url, paths_of
+from rankledger.pipeline.config.paths import is_path, is_url, paths_of, split_reference
 from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.planned import Plan, kind_of
+from rankledger.pipeline.config.planned import Plan, Planning, kind_of
 from rankledger.pipeline.config.schema import Config, Loaded, checked, load
 from rankledger.pipeline.config.sources import FORMATS, IN_MEMORY, Given, GivenPairs, InMemory
 from rankledger.pipeline.config.values import checked_jobs, is_printable
@@ -30,11 +32,12 @@ from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.data.outputs import EvaluatedInputs
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
+from rankledger.pipeline.record.manifest import evaluation_name
 from rankledger.pipeline.record.scores import read_query_ids
-from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.record.store import Records, open_records, own_places
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.support.credentials import without_credentials
-from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.errors import InputError, InputWarning, shorten
 from rankledger.pipeline.support.parallel import DaskScheduler, Workers
 
 Backend = Literal["threads", "processes", "dask"]
@@ -52,13 +55,71 @@ class Workspace:
     cache_place: str | None = None  # None for `cache` in the runs folder
 
     @classmethod
-    def open(cls, runs_dir: str | Path, records: str | None = None, tracking_uri: str | None = None) -> Workspace:
-        """Open the workspace of a runs folder. `records` is a folder or URL, by default in the runs folder."""
-        return cls(Path(runs_dir), open_records(Path(runs_dir), records), tracking_uri)
+    def open(
+        cls,
+        runs_dir: str | Path,
+        records: str | None = None,
+        tracking_uri: str | None = None,
+        *,
+        wanted: str | None = None,
+    ) -> Workspace:
+        """Open the workspace of a runs folder.
+
+        Args:
+            runs_dir: Runs folder.
+            records: Folder or URL of the records, or a config that names it. By default in the runs folder.
+            tracking_uri: MLflow store instead of the config's.
+            wanted: Evaluation to read, or a reference to its record, empty for all. By default its records are where
+                the user recorded it last. A place that its config names and that cannot be reached is warned of.
+        """
+        runs, place = Path(runs_dir), records
+        is_config = records is not None and _is_file(records)
+        if is_config:
+            place = Planning(load(str(records), ["tracking=", "notify="]), None).records()
+        elif place is None and wanted is not None:
+            place = _find_place(runs, wanted)
+        opened = open_records(runs, place)
+        if wanted is not None and place is not None and (records is None or is_config):
+            opened = _use_reachable(opened, runs)
+        return cls(runs, opened, tracking_uri)
 
     @property
     def cache(self) -> OutputCache:
         return OutputCache(self.cache_place or self.runs_dir / "cache")
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # no file has so long a name
+        return False
+
+
+def _find_place(runs_dir: Path, wanted: str) -> str | None:
+    """Return where the user recorded an evaluation, or all of them. None if that is the runs folder or unclear."""
+    if wanted and (_is_file(wanted) or is_path(wanted)):
+        return None
+    places = own_places(runs_dir)
+    record = split_reference(wanted)[1]
+    name = evaluation_name(record) or record
+    chosen = {places[name]} if name in places else set(places.values())
+    default = str((runs_dir / "records").resolve())
+    return chosen.pop() if len(chosen) == 1 and chosen != {default} else None
+
+
+def _use_reachable(records: Records, runs_dir: Path) -> Records:
+    """Return the records, or those in the runs folder with a warning if the others cannot be reached."""
+    try:
+        if records.remote is not None:
+            records.remote.folders()
+        elif not records.folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "folder not found", str(records.folder))
+    except OSError as error:
+        here = open_records(runs_dir)
+        line = f"{records.describe_error(error)}. Only the records in {here.place} are used. Check the place."
+        warnings.warn(line, InputWarning, stacklevel=4)
+        return here
+    return records
 
 
 _PUBLIC = ("file", "gs", "gcs", "memory", "s3")  # schemes whose server the URL does not name, but in its options

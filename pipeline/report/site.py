@@ -83,7 +83,7 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
         output: Folder of the site.
         url: Public address for the links of the feed. By default they are relative.
         runs_dir: Runs folder.
-        records: Records location, by default the runs folder.
+        records: Records location, by default as in the evaluated config.
 
     Raises:
         InputError: There are no records, the folder has other contents, or the URL is invalid.
@@ -91,7 +91,7 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
         OSError: The records location cannot be reached, or the folder cannot be written.
     """
     folder, base = Path(output), _checked_url(url)
-    workspace = Workspace.open(runs_dir, records)
+    workspace = Workspace.open(runs_dir, records, wanted="")
     place = workspace.records.place
     if not workspace.records.ids():
         raise InputError(f"{place}: no records; run `rankledger evaluate`, or check --runs-dir and --records")
