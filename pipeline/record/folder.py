@@ -40,7 +40,7 @@ from rankledger.pipeline.record.tables import (
 )
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from rankledger.pipeline.record.upkeep import ComparedFigures
@@ -212,7 +212,7 @@ def _read_rows(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[A
     _refuse_undefined(manifest, file, (getattr(line, key) for line in lines for key in measures))
     for line in lines if name in ("agreement", "curves") else ():
         if line.dataset not in ("*", *manifest.datasets):
-            raise InputError(f"{file}: {line.dataset!r} is not in the record; restore the record")
+            raise InputError(f"{file}: {shorten(repr(line.dataset))} is not in the record; restore the record")
         if name == "curves" and not (0 <= line.at <= 1 if line.curve == "precision" else 1 <= line.at < math.inf):
             raise InputError(f"{file}: the curve {line.curve} has a point at {line.at:g}; restore the record")
     if name == "estimates":
@@ -241,7 +241,7 @@ def _verdicts(path: Path, manifest: Manifest, read: Read) -> tuple[Verdict, ...]
 def _refuse_undefined(manifest: Manifest, file: Path, measures: Iterable[str]) -> None:
     for measure in dict.fromkeys(measures):
         if measure not in manifest.definitions:
-            raise InputError(f"{file}: {measure!r} has no definition in the record; restore the record")
+            raise InputError(f"{file}: {shorten(repr(measure))} has no definition in the record; restore the record")
 
 
 _LINES = {table.file: table.row for name, table in TABLES.items() if name not in ("changes", "verdicts")}

@@ -9,17 +9,16 @@ import csv
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
-from functools import partial
-from io import StringIO
 from itertools import accumulate, groupby
-from math import isfinite
 from operator import attrgetter
 from pathlib import Path
-from sys import intern
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, get_args, get_origin, get_type_hints
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pydantic import ValidationError
 
 from rankledger.pipeline.gates.verdicts import SpentLooks, Verdict
@@ -27,7 +26,8 @@ from rankledger.pipeline.inference.tables import QueryChange, RankedDocument
 from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.manifest import MANIFEST, RECEIPTS, Manifest, RecordedBaseline, finding, read_typed
 from rankledger.pipeline.record.manifest_parts import File
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.support.text import from_cell, to_cell
 
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Line = TypeVar("Line", bound="DataclassInstance")
-Parser: TypeAlias = Callable[[str], Any]
-
-_MOST = 2**63  # what a column of counts holds is less
 
 
 class _Rows:
@@ -70,36 +67,39 @@ def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
 
 def lines_in(data: bytes, kind: type[Line], path: Path, *, measure: str | None = None) -> tuple[Line, ...]:
     """Return the rows of a table, by a measure or all."""
+    types = get_type_hints(kind)
+    columns = {name: _ARROW_TYPES.get(type_, pa.string()) for name, type_ in types.items()}
+    parsing = ParseOptions(newlines_in_values=True)
+    converting = ConvertOptions(column_types=columns, null_values=[""], strings_can_be_null=False)
     try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 (byte {error.start:,}); restore the record") from None
-    if measure is None:
-        return tuple(_parsed(StringIO(text, newline=""), kind, path))
-    header, *rows = text.split("\n")
-    if '"' not in text:  # else a row may run over several lines
-        rows = [row for row in rows if f",{to_cell(measure)}," in row]
-    found = _parsed((f"{row}\n" for row in [header, *rows]), kind, path)
-    return tuple(line for line in found if getattr(line, "measure", None) == measure)
+        table = read_csv(pa.BufferReader(data), parse_options=parsing, convert_options=converting)
+        if table.column_names != [*columns]:
+            found = ", ".join(table.column_names)[:200]
+            raise ValueError(f"the columns are {found}, not {', '.join(columns)}")
+        if measure is not None:
+            table = table.filter(pc.equal(table["measure"], strings([to_cell(measure)])[0]))
+        return tuple(map(kind, *(_column(name, types[name], table[name]) for name in columns)))
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"{path}: {str(error)[:300]}; restore the record") from None
 
 
-def _parsed(lines: Iterable[str], kind: type[Line], path: Path) -> Iterator[Line]:
-    rows, types = csv.reader(lines), get_type_hints(kind)
-    names = [field.name for field in fields(kind)]
-    parsers = [_parser(types[name]) for name in names]
-    row_number = 1
-    try:
-        if (header := next(rows, [])) != names:
-            raise ValueError(f"the columns are {', '.join(header)[:200] or 'missing'}, not {', '.join(names)}")
-        for row in rows:
-            row_number += 1
-            if not row:
-                continue
-            if len(row) != len(names):
-                raise ValueError(f"found {len(row)} cells, not {len(names)}")
-            yield kind(*(parse(text) for parse, text in zip(parsers, row, strict=True)))
-    except (ValueError, csv.Error) as error:
-        raise InputError(f"{path}: row {row_number}: {str(error)[:300]}; restore the record") from None
+_ARROW_TYPES = {float: pa.float64(), float | None: pa.float64(), int: pa.int64(), int | None: pa.int64()}
+
+
+def _column(name: str, type_: Any, column: pa.ChunkedArray) -> list[Any]:
+    if type_ in (float, int) and column.null_count:
+        raise ValueError(f"{name}: a row has no number")
+    if type_ in _ARROW_TYPES:
+        is_count = pa.types.is_integer(column.type)
+        if (pc.min(column).as_py() or 0) < 0 if is_count else pc.all(pc.is_finite(column)).as_py() is False:
+            raise ValueError(f"{name}: a row has no {'count' if is_count else 'finite number'}")
+        numbers: list[Any] = column.to_pylist()
+        return numbers
+    coded = column.combine_chunks().dictionary_encode()  # because the same few names are in every row
+    words = [from_cell(word) for word in coded.dictionary.to_pylist()]
+    if get_origin(type_) is Literal and (unknown := {*words} - {*get_args(type_)}):
+        raise ValueError(f"{name}: found {unknown.pop()!r}, not one of {', '.join(get_args(type_))}")
+    return [words[code] for code in coded.indices.to_pylist()]
 
 
 def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
@@ -112,54 +112,6 @@ def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
 def is_text(type_: Any) -> bool:
     """Return whether a column type is `str` or a `Literal`."""
     return type_ is str or get_origin(type_) is Literal
-
-
-class _Texts(dict[str, str]):
-    """Texts of cells, interned because the same few names occur in every row."""
-
-    def __missing__(self, cell: str) -> str:
-        text = self[cell] = intern(from_cell(cell))
-        return text
-
-
-def _parser(type_: Any) -> Parser:
-    if get_origin(type_) is Literal:
-        return partial(_word, get_args(type_))
-    if type_ is str:
-        return _Texts().__getitem__
-    if type_ is int:
-        return _count
-    if type_ == int | None:
-        return _rank
-    return _number if type_ is float else _figure
-
-
-def _word(words: Collection[str], text: str) -> str:
-    if text not in words:
-        raise ValueError(f"found {text!r}, not one of {', '.join(words)}")
-    return text
-
-
-def _figure(text: str) -> float | None:
-    return _number(text) if text else None
-
-
-def _number(text: str) -> float:
-    found = float(text)
-    if not isfinite(found):
-        raise ValueError(f"found {text!r}, not a finite number")
-    return found
-
-
-def _rank(text: str) -> int | None:
-    return _count(text) if text else None
-
-
-def _count(text: str) -> int:
-    found = int(text)
-    if not 0 <= found < _MOST:
-        raise ValueError(f"found {text!r}, not a count")
-    return found
 
 
 @dataclass(frozen=True)
@@ -329,7 +281,8 @@ def refuse_unknown(manifest: Manifest, file: Path, tasks: Iterable[tuple[str, st
     outputs |= {("*", model) for _, model in outputs}
     for dataset, model in dict.fromkeys(tasks):
         if (dataset, model) not in outputs:
-            raise InputError(f"{file}: {model!r} on {dataset!r} is not an output of the record; restore the record")
+            task = f"{shorten(repr(model))} on {shorten(repr(dataset))}"
+            raise InputError(f"{file}: {task} is not an output of the record; restore the record")
 
 
 def unexpected_files(record: Evaluation) -> Iterator[str]:

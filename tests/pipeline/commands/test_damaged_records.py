@@ -190,7 +190,6 @@ def damage(record: Path, by: str) -> None:
 
 @each("by", [*BYTES, *CHANGES])
 def test_a_damaged_manifest_is_refused(by, record):
-    """One line that names the record."""
     shutil.copy(record / "manifest.json", record.parent / "whole.json")
     damage(record, by)
     with pytest.raises(InputError, match=record.name) as error:
@@ -202,7 +201,6 @@ def test_a_damaged_manifest_is_refused(by, record):
 
 @pytest.mark.parametrize("by", ["cut", "garbage", "schema is a later one", "a measure without definition"])
 def test_every_command_refuses_a_damaged_manifest(record, run, by):
-    """Whatever opens a record checks it."""
     damage(record, by)
     for command in COMMANDS:
         outcome = run(command)
@@ -211,7 +209,6 @@ def test_every_command_refuses_a_damaged_manifest(record, run, by):
 
 
 def test_a_manifest_that_is_a_folder_or_a_link_to_nowhere_is_refused(record, run):
-    """There is no record, and none that can be read."""
     (record / "manifest.json").unlink()
     for make in (lambda path: path.mkdir(), lambda path: (path.rmdir(), path.symlink_to("nowhere"))):
         make(record / "manifest.json")
@@ -219,7 +216,6 @@ def test_a_manifest_that_is_a_folder_or_a_link_to_nowhere_is_refused(record, run
 
 
 def test_keys_that_are_not_known_are_passed_over(record, run):
-    """As a later version may write them."""
     manifest = manifest_of(record) | {"more": {"deep": [1, None]}}
     manifest["models"]["bm25"]["licence"] = "MIT"
     (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -236,7 +232,6 @@ def _damages(data: bytes) -> Iterator[bytes | None]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_has_changed_is_refused_by_whoever_reads_it(record, run, name):
-    """Even where it can be read still: the manifest has its hash. Nothing is taken from it, and one line names it."""
     data = (record / name).read_bytes()
     for damaged in _damages(data):
         (record / name).unlink(missing_ok=True)
@@ -278,7 +273,6 @@ def _tables(record: Path, name: str) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("name", ["summary.csv", "comparisons.csv", "curves.csv", "movers.csv"])
 def test_a_forged_table_is_refused(record, run, name):
-    """Other columns, other cells, numbers that are none, and names that the record does not have."""
     for data in [*_tables(record, name)]:
         forge(record, name, data)
         assert all(refused(run(command)) for command in READ_BY[name] if command in ("show", "report"))
@@ -286,7 +280,6 @@ def test_a_forged_table_is_refused(record, run, name):
 
 @pytest.mark.parametrize("command", ["history", "find"])
 def test_a_figure_of_what_was_not_evaluated_is_in_no_history(record, run, command):
-    """A line of a model that the record does not have is none of its figures."""
     text = (record / "summary.csv").read_text(encoding="utf-8")
     forge(record, "summary.csv", text.replace("bm25", "other").encode())
 
@@ -294,7 +287,6 @@ def test_a_figure_of_what_was_not_evaluated_is_in_no_history(record, run, comman
 
 
 def test_a_summary_that_lacks_a_line_is_refused(record, run):
-    """What was evaluated has a figure of every measure, or else MLflow would be sent half of them."""
     lines = (record / "summary.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     forge(record, "summary.csv", "".join(lines[:-1]).encode())
 
@@ -303,7 +295,6 @@ def test_a_summary_that_lacks_a_line_is_refused(record, run):
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b'{"verdicts": [{}]}', b'{"verdicts":' + 100_000 * b"["])
 def test_forged_gates_are_refused(record, run, data):
-    """Nothing is taken for a verdict that is none."""
     forge(record, "gates.json", data)
 
     assert all(refused(run(command)) for command in READ_BY["gates.json"])
@@ -311,7 +302,6 @@ def test_forged_gates_are_refused(record, run, data):
 
 @pytest.mark.parametrize("change", [{"outcome": "perhaps"}, {"model": "other"}, {"nights": -0.5}], ids=str)
 def test_forged_verdicts_are_refused(record, run, change):
-    """Each has the words and numbers that a verdict has, of a model of the record."""
     gates = json.loads((record / "gates.json").read_bytes())
     gates["verdicts"][0] |= change
     forge(record, "gates.json", json.dumps(gates).encode())
@@ -334,7 +324,6 @@ def _scores(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def test_forged_scores_are_refused(record, run):
-    """No Parquet, other columns, types and numbers of rows, no ids, or the same id twice."""
     table = parquet.read_table(record / "scores.parquet")
     whole = (record / "scores.parquet").read_bytes()
     files = [b"", b"PAR1" * 100, whole[:-9], whole[100:], b"query_id,ap\nq1,0.5\n"]
@@ -349,7 +338,6 @@ def test_forged_scores_are_refused(record, run):
 
 
 def test_scores_whose_footer_contradicts_itself_are_refused(record, run):
-    """A column that is never null and has counts of nulls: rows by Arrow's own filter were waited for without end."""
     whole = (record / "scores.parquet").read_bytes()
     forge(record, "scores.parquet", whole.replace(b"\x02\x18\x07dataset", b"\x00\x18\x07dataset"))
 
@@ -360,7 +348,6 @@ def test_scores_whose_footer_contradicts_itself_are_refused(record, run):
 
 @pytest.mark.parametrize("column", ["dataset", "model"])
 def test_ids_that_are_decimals_are_refused(record, column):
-    """By the evaluation of external scores, too, which asks a record for its queries alone."""
     table = parquet.read_table(record / "scores.parquet")
     decimals = pa.array([1] * len(table), pa.decimal128(5, 2))
     sink = pa.BufferOutputStream()
@@ -372,7 +359,6 @@ def test_ids_that_are_decimals_are_refused(record, column):
 
 
 def test_models_with_scores_of_different_queries_are_refused(record):
-    """All models of a dataset are scored on the same queries: what says otherwise is no record of ours."""
     table = parquet.read_table(record / "scores.parquet")
     ids = table["query_id"].to_pylist()
     sink = pa.BufferOutputStream()
@@ -385,7 +371,6 @@ def test_models_with_scores_of_different_queries_are_refused(record):
 
 
 def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
-    """The scores of the record are compared anyway; what needs the model's output is left out in a line."""
     document = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
     del document["models"]["dense"]
     document.pop("comparison")
@@ -399,7 +384,6 @@ def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"name: [kept\n", b"name: kept\n", b"- name\n"])
 def test_a_forged_config_is_refused(record, run, data):
-    """As any config is, in lines that say what is wrong with it."""
     forge(record, "config.yaml", data)
 
     for command in READ_BY["config.yaml"]:
@@ -407,7 +391,6 @@ def test_a_forged_config_is_refused(record, run, data):
 
 
 def test_commands_over_many_records_pass_over_one(record, run):
-    """They say so in a line; the others are listed."""
     other = record.with_name("20261119T020000Z-kept-00000000")
     shutil.copytree(record, other)
     (other / "manifest.json").write_bytes(b"{}")
@@ -420,7 +403,6 @@ def test_commands_over_many_records_pass_over_one(record, run):
 
 
 def test_last_says_that_a_later_record_is_damaged(record, run_cli):
-    """On stderr, in a line with its path, what is wrong and what is used instead; and nothing is accepted by it."""
     newer = record.with_name(f"{record.name[:-8]}ffffffff")
     shutil.copytree(record, newer)
     (newer / "manifest.json").write_bytes(b"{}")
@@ -441,7 +423,6 @@ def test_last_says_that_a_later_record_is_damaged(record, run_cli):
 
 
 def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, run_cli):
-    """Nor is a later one where the record is named by its id."""
     older = record.with_name(f"20200101T000000Z-kept-{record.name[-8:]}")
     shutil.copytree(record, older)
     (older / "manifest.json").write_bytes(b"{}")
@@ -454,7 +435,6 @@ def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, run_cli
 
 @pytest.mark.parametrize("data", [b"", b"[]", 100_000 * b"[", b'{"runs": [{}]}'])
 def test_a_damaged_receipt_is_refused(record, run, data):
-    """It says what to do, whichever command asks whether the record was delivered."""
     (record / "receipt.json").write_bytes(data)
 
     for command in ("list", "verify"):
@@ -463,7 +443,6 @@ def test_a_damaged_receipt_is_refused(record, run, data):
 
 @pytest.mark.parametrize("data", [b"\xff", 500 * b"[", b"kept: {bm25: {}}", b"kept: {bm25: 2026-99-99}"])
 def test_a_damaged_list_of_what_is_accepted_is_refused(record, run, data):
-    """It is left as it is."""
     Path("accepted.yaml").write_bytes(data)
 
     assert refused(run("accept"))
@@ -472,7 +451,6 @@ def test_a_damaged_list_of_what_is_accepted_is_refused(record, run, data):
 
 @pytest.mark.parametrize("entry", ["", "..", "20261120T020000Z-a/b-00000000"])
 def test_what_is_accepted_is_no_path(record, run, entry):
-    """The id of a record is never a way out of the folder of records."""
     accepted = {"record": entry, "manifest_sha256": "0" * 64, "reason": "", "accepted": "", "by": ""}
     Path("accepted.yaml").write_text(json.dumps({"kept": {"bm25": accepted}}), encoding="utf-8")
 
@@ -480,7 +458,6 @@ def test_what_is_accepted_is_no_path(record, run, entry):
 
 
 def test_a_file_that_may_not_be_read_is_refused(record, run, request):
-    """By the reason that the system gives."""
     (record / "manifest.json").chmod(0)
     request.getfixturevalue("unprivileged")
 

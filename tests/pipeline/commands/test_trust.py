@@ -100,7 +100,6 @@ def to(uri: str) -> Callable[[dict[str, Any]], object]:
     ],
 )
 def test_sync_sends_nothing_where_the_record_of_somebody_else_says(own, thief, uri, said):
-    """Whatever its config says, with hashes that fit: the line says what to type, and the server hears nothing."""
     rewritten(own, to(uri.format(thief=thief.address)))
 
     (synced,) = sync(runs_dir=own.parents[1])
@@ -111,7 +110,6 @@ def test_sync_sends_nothing_where_the_record_of_somebody_else_says(own, thief, u
 
 
 def test_sync_copies_nothing_to_where_the_record_of_somebody_else_says(own, thief, tmp_path):
-    """`records` in a manifest is data: neither a server nor a folder of its choice gets a copy."""
     rewritten(own, records=f"s3://eval/records?endpoint_override={thief.address}&scheme=http")
     assert [synced.uploaded for synced in sync(runs_dir=own.parents[1])] == [False]
     rewritten(own, records=f"file://{tmp_path}/elsewhere")
@@ -122,7 +120,6 @@ def test_sync_copies_nothing_to_where_the_record_of_somebody_else_says(own, thie
 
 
 def test_a_config_that_was_changed_is_refused_wherever_a_record_is_opened(own, thief):
-    """The manifest says another hash: one line that names the file, and nothing of it is used."""
     text = (own / "config.yaml").read_text(encoding="utf-8")
     (own / "config.yaml").write_text(f"{text}tracking: {{uri: 'http://{thief.address}'}}\n", encoding="utf-8")
     line = r"config\.yaml: has changed since it was written \(sha256 .*; restore the record"
@@ -138,7 +135,6 @@ def tracking_of_in(record: Path) -> Callable[[Path], object]:
 
 
 def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
-    """The night's server was away; its record is on the user's list, so that `sync` finds the store by the config."""
     text = config.read_text(encoding="utf-8") + "\ntracking: {uri: 'https://${TEAM_USER}@mlflow.internal'}\n"
     config.write_text(text, encoding="utf-8")
     monkeypatch.setenv("TEAM_USER", "ann")
@@ -149,7 +145,6 @@ def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
 
 
 def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monkeypatch):
-    """On another machine of the team MLFLOW_TRACKING_URI says the same; it is opened as it stands there."""
     rewritten(own, to("https://mlflow.internal/"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://ann:x@mlflow.internal")
 
@@ -164,7 +159,6 @@ def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monke
 
 
 def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
-    """MLFLOW_TRACKING_URI is not set now: runs are not looked for and not deleted elsewhere, and the record stays."""
     runs = config.parent / "runs"
     rankledger.evaluate(config, runs_dir=runs, tracking=False)
     old = own.rename(own.with_name("20260101T000000Z-generated-00000000"))
@@ -183,7 +177,6 @@ def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
 
 
 def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, run_cli):
-    """The line names the variable and what to do, which then works."""
     rewritten(own, to("https://${TEAM_HOST}/x"))
     monkeypatch.setenv("TEAM_HOST", "mlflow.internal")
     problem = "tracking.uri: ${TEAM_HOST} is not in the record, whose config reads no variable of this machine."
@@ -194,7 +187,6 @@ def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, r
 
 
 def test_no_variable_outside_the_record_is_put_into_an_input(own, thief):
-    """A token is put into no path of an input."""
     rewritten(own, lambda config: config.update(slices=["${MLFLOW_TRACKING_TOKEN}"], tracking={"uri": "http://x"}))
 
     with pytest.raises(InputError, match=r"\$\{MLFLOW_TRACKING_TOKEN\} is not in the record"):
@@ -202,7 +194,6 @@ def test_no_variable_outside_the_record_is_put_into_an_input(own, thief):
 
 
 def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(own, thief, tmp_path):
-    """Not its store, nor its records and cache, nor inputs by a server's URL; and the new record is not one's own."""
     runs = own.parents[1]
     rewritten(own, to(f"http://{thief.address}"))
     with pytest.raises(
@@ -231,7 +222,6 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
 
 
 def test_a_record_of_ones_own_is_one_wherever_it_is_copied_and_nobody_elses_becomes_one(own, tmp_path, monkeypatch):
-    """It is known by its id and its manifest; another manifest, or another user, makes it somebody else's."""
     assert read_record(own).is_trusted
     assert read_record(Path(shutil.copytree(own, tmp_path / "copy" / own.name))).is_trusted
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
@@ -242,7 +232,6 @@ def test_a_record_of_ones_own_is_one_wherever_it_is_copied_and_nobody_elses_beco
 
 
 def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
-    """A state folder that cannot be written costs no evaluation."""
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
 
     record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record

@@ -53,7 +53,6 @@ def edit_manifest(original: Evaluation, runs: Path) -> None:
 
 
 def test_a_record_that_all_agree_on(original, runs):
-    """Its four files and the manifest; the receipt and the run of MLflow have the manifest's hash."""
     found = check(original, runs)
 
     assert found.record == runs / "records" / original.evaluation_id
@@ -63,7 +62,6 @@ def test_a_record_that_all_agree_on(original, runs):
 
 
 def test_a_manifest_that_was_changed_is_denied_by_both(original, runs):
-    """Whoever rewrites a record with its hashes must rewrite the receipt and MLflow, too."""
     edit_manifest(original, runs)
 
     with pytest.raises(InputError) as refused:
@@ -74,7 +72,6 @@ def test_a_manifest_that_was_changed_is_denied_by_both(original, runs):
 
 
 def test_without_a_receipt_mlflow_denies_it(original, runs):
-    """A receipt can be deleted; the tag of the run is elsewhere."""
     edit_manifest(original, runs)
     (runs / "records" / original.evaluation_id / "receipt.json").unlink()
 
@@ -84,7 +81,6 @@ def test_without_a_receipt_mlflow_denies_it(original, runs):
 
 
 def test_a_store_that_cannot_be_asked_is_a_remark(original, runs):
-    """The record itself is checked anyway; no empty store is made."""
     (runs / "mlflow.db").unlink()
 
     found = check(original, runs)
@@ -94,7 +90,6 @@ def test_a_store_that_cannot_be_asked_is_a_remark(original, runs):
 
 
 def test_a_damaged_file_is_listed_with_all_others(original, runs):
-    """All lines at once, also what does not belong there."""
     record = runs / "records" / original.evaluation_id
     (record / "summary.csv").write_text("dataset\n", encoding="utf-8")
     (record / "extra.txt").touch()
@@ -108,7 +103,6 @@ def test_a_damaged_file_is_listed_with_all_others(original, runs):
 
 
 def test_the_record_of_a_run_is_checked_where_the_record_is_not(original, runs, tmp_path):
-    """Copied from MLflow into another runs folder; one that was changed there is not taken for it."""
     uri = f"sqlite:///{(runs / 'mlflow.db').resolve()}"
     elsewhere = tmp_path / "elsewhere"
     run = f"mlflow:{run_of(original, runs)}"
@@ -123,7 +117,6 @@ def test_the_record_of_a_run_is_checked_where_the_record_is_not(original, runs, 
 
 
 def test_a_run_that_was_deleted_still_has_no_say(original, runs):
-    """A run that somebody deleted is the user's will: the receipt stays the only witness."""
     with open_store(Tracking(), Workspace.open(runs)) as store:
         store.ask("delete_runs", evaluation_id=original.evaluation_id, run_ids=[run_of(original, runs)])
 
@@ -131,7 +124,6 @@ def test_a_run_that_was_deleted_still_has_no_say(original, runs):
 
 
 def test_a_record_cannot_ask_for_the_witnesses_of_another(original, runs):
-    """A manifest that was given another id, or another name, has no receipt and no run that could deny it."""
     manifest = runs / "records" / original.evaluation_id / "manifest.json"
     written = json.loads(manifest.read_text(encoding="utf-8"))
     others = {"evaluation_id": original.evaluation_id[:-8] + "00000000", "name": "another"}
@@ -143,7 +135,6 @@ def test_a_record_cannot_ask_for_the_witnesses_of_another(original, runs):
 
 
 def test_the_receipt_beside_a_record_is_its_witness(original, runs):
-    """A record that is named by its path, in another folder than this machine's records."""
     edit_manifest(original, runs)
     (runs / "records").rename(runs / "fetched")
 

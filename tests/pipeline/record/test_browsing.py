@@ -53,7 +53,6 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
 @pytest.mark.parametrize("measure", ["ap", "avg_rp(cutoffs=[5,10])", "rr"])
 @pytest.mark.parametrize("lines", [LINES, LINES[:1] + LINES[-1:]], ids=["quoted", "plain"])
 def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, lines):
-    """As `read_record` gives them, however the names have to be quoted; nothing of another measure."""
     summary = written(tmp_path, lines=lines) / "summary.csv"
     found = lines_in(summary.read_bytes(), Estimate, summary, measure=measure)
 
@@ -62,7 +61,6 @@ def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, line
 
 
 def test_an_entry_says_what_the_record_holds(tmp_path):
-    """The manifest, the verdicts, the bytes of the files, and the day on which it began in UTC, or the date given."""
     record = written(tmp_path, created="2026-11-21T01:30:00+02:00")
     entry = RecordEntry(Records(tmp_path), record.name)
 
@@ -74,7 +72,6 @@ def test_an_entry_says_what_the_record_holds(tmp_path):
 
 
 def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
-    """Records that lie elsewhere alone are read there without their scores, and none is copied."""
     far = [written(tmp_path / "far") for _ in range(40)]
     near = Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}"))
     read, asked = Remote.read, []
@@ -94,7 +91,6 @@ def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
 
 
 def test_what_is_here_is_not_read_elsewhere(tmp_path, monkeypatch):
-    """A record never changes: what lies in the folder is as good."""
     record = written(tmp_path / "near")
     near = Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}"))
     monkeypatch.delattr(Remote, "read")
@@ -104,7 +100,6 @@ def test_what_is_here_is_not_read_elsewhere(tmp_path, monkeypatch):
 
 
 def test_what_is_no_record_is_passed_over(tmp_path):
-    """A manifest that was cut off, one of a later version, one that lacks what is asked for; others are read."""
     whole, cut, later, poor = (written(tmp_path) for _ in range(4))
     (cut / "manifest.json").write_text('{"name"', encoding="utf-8")
     (later / "manifest.json").write_text(json.dumps({"schema_version": 99}), encoding="utf-8")
@@ -116,7 +111,6 @@ def test_what_is_no_record_is_passed_over(tmp_path):
 
 
 def test_a_record_without_summary_is_not_one_without_figures(tmp_path):
-    """Else it would stand for the night, and hide an earlier evaluation that is whole."""
     whole, poor = written(tmp_path), written(tmp_path)
     (poor / "summary.csv").unlink()
     found = scan_records(Records(tmp_path), None, lambda entry: (entry.evaluation_id, len(entry.lines("ap"))))
@@ -126,8 +120,6 @@ def test_a_record_without_summary_is_not_one_without_figures(tmp_path):
 
 
 def test_a_place_that_is_away_is_an_error(tmp_path, monkeypatch):
-    """What cannot be reached is not taken for empty."""
-
     def away(self: Remote, name: str) -> bytes | None:
         raise OSError(None, "is away", self.url)
 
@@ -140,7 +132,6 @@ def test_a_place_that_is_away_is_an_error(tmp_path, monkeypatch):
 
 
 def test_a_similar_name_is_suggested(tmp_path):
-    """Also one with hyphens."""
     for name in ("nightly", "nightly", "weekly-de-2"):
         written(tmp_path, name)
 
@@ -150,7 +141,6 @@ def test_a_similar_name_is_suggested(tmp_path):
 
 @pytest.mark.parametrize("damage", ["{", "null", "[]", None], ids=["cut", "null", "list", "folder"])
 def test_where_no_record_of_a_name_can_be_read_that_is_said(tmp_path, damage):
-    """It is not that there is none; a manifest that is a folder keeps nothing else from being read."""
     broken, whole = written(tmp_path), written(tmp_path, "weekly")
     (broken / "manifest.json").unlink()
     if damage is None:

@@ -34,7 +34,6 @@ QUERIES = st.builds(
     st.lists(QUERIES, max_size=5, unique_by=lambda query: (query.dataset, query.model, query.baseline, query.query_id))
 )
 def test_what_is_written_is_read_again(queries):
-    """Any ids, commas, quotes and line breaks among them, and every double to the last bit."""
     with TemporaryDirectory() as folder:
         write_query_changes(Path(folder) / "movers.csv", queries)
 
@@ -43,7 +42,6 @@ def test_what_is_written_is_read_again(queries):
 
 
 def test_a_row_per_document(tmp_path):
-    """People read it: a document that was not retrieved has no rank; a query without any has a row, known or not."""
     moved = QueryChange("web", "dense", "bm25", "q1", "ap", 0.5, 1.0, 0.5, (RankedDocument("d1", 2.0, None, 1),))
     unknown = QueryChange("web", "dense", "bm25", "q2", "ap", 0.5, 0.25, -0.25, None)
     empty = QueryChange("web", "dense", "bm25", "q3", "judged@5", 0.5, 0.25, -0.25, ())
@@ -59,7 +57,6 @@ def test_a_row_per_document(tmp_path):
 
 
 def test_spreadsheets_show_ids_and_compute_none(tmp_path):
-    """A document's id that looks like a formula has an apostrophe before it; a change below zero is a number."""
     moved = QueryChange("web", "@m", "'b", "+1", "ap", 0.5, 0.25, -0.25, (RankedDocument("=1+1", 2.0, None, 1),))
     write_query_changes(tmp_path / "movers.csv", [moved])
 

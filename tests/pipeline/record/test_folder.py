@@ -120,7 +120,6 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 
 def test_a_record_is_four_files(tmp_path):
-    """The folder is named by the evaluation, and nothing stands beside it."""
     record = write(tmp_path / "records")
 
     assert record.path == tmp_path / "records" / IDENTITY
@@ -129,7 +128,6 @@ def test_a_record_is_four_files(tmp_path):
 
 
 def test_a_record_that_is_read_is_the_one_that_was_written(tmp_path):
-    """Every figure to the last bit, every name, and the manifest."""
     record = write(tmp_path)
 
     assert read_record(record.path) == record
@@ -139,14 +137,12 @@ def test_a_record_that_is_read_is_the_one_that_was_written(tmp_path):
 
 
 def test_a_folder_that_is_no_record_is_not_read(tmp_path):
-    """An empty folder and a missing one are both reported as missing records."""
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match=r"manifest\.json: file not found"):
             read_record(path)
 
 
 def test_the_manifest_holds_the_hashes_of_the_other_files(tmp_path):
-    """Size and sha256 of each file are those of its bytes."""
     record = write(tmp_path)
 
     assert strict(record.path / "manifest.json")["files"] == {
@@ -173,7 +169,6 @@ def failing(error: BaseException) -> Any:
     ],
 )
 def test_what_cannot_be_written_whole_is_not_there(tmp_path, monkeypatch, target, error):
-    """Whatever fails, be it the config, the scores, the summary or the renaming, nothing is left behind."""
     with monkeypatch.context() as patched:
         patched.setattr(target, failing(error))
         with pytest.raises(type(error)):
@@ -184,7 +179,6 @@ def test_what_cannot_be_written_whole_is_not_there(tmp_path, monkeypatch, target
 
 
 def test_a_folder_that_cannot_be_synchronised_leaves_no_doubt(tmp_path, monkeypatch):
-    """Some filesystems refuse fsync of a folder: then either the record is there and returned, or neither is."""
     sync = os.fsync
 
     def only_files(descriptor: int) -> None:
@@ -202,7 +196,6 @@ def test_a_folder_that_cannot_be_synchronised_leaves_no_doubt(tmp_path, monkeypa
 
 
 def test_a_record_is_never_written_over(tmp_path):
-    """Should an id come twice, the first record stays as it is and nothing else is left."""
     record = write(tmp_path)
     before = {path.name: path.read_bytes() for path in record.path.iterdir()}
 
@@ -213,7 +206,6 @@ def test_a_record_is_never_written_over(tmp_path):
 
 
 def test_an_id_is_time_name_and_chance():
-    """The time is UTC whatever the zone, and two ids of the same second differ."""
     now = datetime(2026, 11, 20, 3, 4, 5, tzinfo=timezone(timedelta(hours=1)))
     ids = {new_evaluation_id("night-ly", now) for _ in range(50)}
 
@@ -222,7 +214,6 @@ def test_an_id_is_time_name_and_chance():
 
 
 def test_ids_of_one_second_sort_by_time():
-    """Evaluations that begin ten milliseconds after each other have ids in that order."""
     moments = [datetime(2026, 11, 20, 2, 4, 5, 10_000 * count, tzinfo=UTC) for count in range(100)]
     ids = [new_evaluation_id("nightly", moment) for moment in moments]
 
@@ -233,7 +224,6 @@ def test_ids_of_one_second_sort_by_time():
 
 
 def test_scores_have_a_row_per_query_and_a_column_per_measure(tmp_path):
-    """Three ids, whether there was output, then every measure; a pooled one keeps what it is a ratio of."""
     table = parquet.read_table(write(tmp_path).path / "scores.parquet")
 
     assert table.column_names == [
@@ -248,7 +238,6 @@ def test_scores_have_a_row_per_query_and_a_column_per_measure(tmp_path):
 
 
 def test_undefined_is_nan_and_not_measured_is_null(tmp_path):
-    """A NaN says that the query has no score; a null that nobody asked for one."""
     table = parquet.read_table(write(tmp_path).path / "scores.parquet")
 
     assert table.column("rr").to_pylist()[:2] == [1.0, 0.5]
@@ -261,7 +250,6 @@ def test_undefined_is_nan_and_not_measured_is_null(tmp_path):
 
 
 def test_a_pooled_measure_keeps_numerator_and_denominator(tmp_path):
-    """One pair with a root mean square of 2 makes 4 / 1, a mean of 1 makes 1 / 1; a query without pairs adds 0 / 0."""
     rows = parquet.read_table(write(tmp_path).path / "scores.parquet").to_pylist()[3:]
 
     assert [row["rmse.numerator"] for row in rows] == [4.0, 0.0]
@@ -270,7 +258,6 @@ def test_a_pooled_measure_keeps_numerator_and_denominator(tmp_path):
 
 
 def test_pooled_columns_give_the_estimate(evaluation):
-    """√(Σ numerator / Σ denominator) is the figure of the summary."""
     table = parquet.read_table(evaluation.record / "scores.parquet").to_pandas()
     stars = table[table["dataset"] == "stars"].groupby("model")[["rmse.numerator", "rmse.denominator"]].sum()
 
@@ -282,7 +269,6 @@ def test_pooled_columns_give_the_estimate(evaluation):
 
 
 def test_a_record_without_scores_can_be_written(tmp_path):
-    """Where every output failed the table has the ids' columns and no row."""
     record = write(tmp_path, results=(), estimates=())
 
     assert parquet.read_table(record.path / "scores.parquet").column_names == [
@@ -296,7 +282,6 @@ def test_a_record_without_scores_can_be_written(tmp_path):
 
 
 def test_the_summary_has_the_columns_in_their_order(tmp_path):
-    """The header, a line per estimate, nothing if there is no figure, and shortest digits that are exact."""
     text = (write(tmp_path).path / "summary.csv").read_bytes().decode("utf-8")
     first, *lines = text.split("\n")
 
@@ -316,7 +301,6 @@ def test_the_summary_has_the_columns_in_their_order(tmp_path):
 
 
 def test_the_manifest_is_json(evaluation):
-    """Any JSON parser reads it: NaN, such as the judged share of ratings, is no word of JSON."""
     manifest = strict(evaluation.record / "manifest.json")
 
     assert manifest["schema_version"] == 3
@@ -324,7 +308,6 @@ def test_the_manifest_is_json(evaluation):
 
 
 def test_the_manifest_says_what_was_asked_for(evaluation):
-    """Name, date, seed, conventions, bootstrap, suites, and each model's params, tags and owner."""
     manifest = strict(evaluation.record / "manifest.json")
 
     assert manifest["name"] == "generated"
@@ -344,7 +327,6 @@ def test_the_manifest_says_what_was_asked_for(evaluation):
 
 
 def test_the_manifest_tells_inputs_by_their_bytes(evaluation):
-    """Size and sha256 of every file that was read are true, and every file that was read is there."""
     manifest = strict(evaluation.record / "manifest.json")
     inputs = [file for dataset in manifest["datasets"].values() for file in dataset["inputs"]]
     outputs = [file for output in manifest["outputs"] for file in output["files"]]
@@ -365,7 +347,6 @@ def test_the_manifest_tells_inputs_by_their_bytes(evaluation):
 
 
 def test_the_manifest_tells_the_files_of_the_record(evaluation):
-    """Whoever gets a record can see whether it is whole."""
     manifest = strict(evaluation.record / "manifest.json")
 
     names = {path.name for path in evaluation.record.iterdir()}
@@ -374,7 +355,6 @@ def test_the_manifest_tells_the_files_of_the_record(evaluation):
 
 
 def test_the_manifest_defines_every_measure(evaluation):
-    """Each has its fingerprint, its parameters with defaults, and what a reader needs."""
     found = strict(evaluation.record / "manifest.json")["definitions"]
 
     assert list(found) == [*SUITES["search"], *SUITES["stars"]]
@@ -393,7 +373,6 @@ def test_the_manifest_defines_every_measure(evaluation):
 
 
 def test_definitions_of_all_measures_are_json():
-    """Infinite ends of ranges and lists of cutoffs have a JSON form."""
     measures = [Measure.parse(text) for text in ("avg_rp(cutoffs=[5,10])", "dcg", "err", "kendall_tau", "fn@3")]
 
     found = define_measures(measures, PROFILES["trec_eval"])
@@ -404,7 +383,6 @@ def test_definitions_of_all_measures_are_json():
 
 
 def test_the_manifest_tells_when_and_where(evaluation):
-    """Begin before end, both with a zone; seconds of every stage; the environment."""
     manifest = strict(evaluation.record / "manifest.json")
     created, finished = (datetime.fromisoformat(manifest[name]) for name in ("created", "finished"))
 
@@ -418,7 +396,6 @@ def test_the_manifest_tells_when_and_where(evaluation):
 
 @pytest.mark.parametrize("password", ["s3cret", "it's3cret", 's3"cret', "s3;$cret"])
 def test_the_command_is_kept_without_credentials(tmp_path, password):
-    """The command can be pasted again and holds no password, whatever the shell had to quote in it."""
     argv = ["rankledger", "evaluate", "my config.yaml", "--set", f"models.x.outputs=s3://key:{password}@bucket/x"]
     config = write_config(tmp_path, WEB, {"s": ["ap"]})
     record = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", command=argv).record
@@ -443,7 +420,6 @@ def assert_same_figures(one: Path, other: Path) -> None:
 
 
 def test_the_config_of_a_record_gives_the_same_figures(evaluation, tmp_path, monkeypatch):
-    """Evaluated from where it lies in the record, it finds the files and gives the same bytes."""
     repeated = again(evaluation.record, tmp_path / "else", monkeypatch, date="2026-11-20")
 
     assert_same_figures(evaluation.record, repeated)
@@ -451,7 +427,6 @@ def test_the_config_of_a_record_gives_the_same_figures(evaluation, tmp_path, mon
 
 @pytest.mark.parametrize("runs", ["runs", "../runs", "a folder/${odd} {name}"])
 def test_the_config_of_a_record_holds_all_that_made_it(tmp_path, monkeypatch, runs):
-    """What it extended, what was set on the command line and where paths began is in the one file."""
     data = tmp_path / "data {x} $y"
     config = write_config(data, WEB, {"search": ["ap"]})
     (tmp_path / "top.yaml").write_text(f"extends: {data.name}/config.yaml\nseed: 9\n", encoding="utf-8")
@@ -469,7 +444,6 @@ def test_the_config_of_a_record_holds_all_that_made_it(tmp_path, monkeypatch, ru
 
 
 def test_a_runs_folder_may_be_a_link(tmp_path, monkeypatch):
-    """Records on another disk, behind a symbolic link, can be evaluated again as well."""
     config = write_config(tmp_path / "here", WEB, {"search": ["ap"]})
     (tmp_path / "disk" / "deep" / "er").mkdir(parents=True)
     (tmp_path / "runs").symlink_to(tmp_path / "disk" / "deep" / "er")
@@ -479,7 +453,6 @@ def test_a_runs_folder_may_be_a_link(tmp_path, monkeypatch):
 
 
 def test_variables_are_kept_and_what_they_held_is_in_the_manifest(tmp_path, monkeypatch):
-    """`${NAME}` stays in the config and its value goes to the manifest; of the tracking store neither goes anywhere."""
     config = write_config(tmp_path, WEB, {"search": ["ap"]})
     text = config.read_text(encoding="utf-8").replace("web/bm25.txt", "${RANKER_FOLDER}/bm25.txt")
     uri = "http://${STORE_USER}:${STORE_PASSWORD}@${STORE_HOST:-mlflow.example}"
@@ -500,7 +473,6 @@ def test_variables_are_kept_and_what_they_held_is_in_the_manifest(tmp_path, monk
 
 @pytest.mark.parametrize("password", ["s3cret", "s3cret/9", "s3cret@9"])
 def test_a_password_in_a_config_is_in_no_record(tmp_path, password):
-    """A password that is written out is refused, whatever signs it has, before anything is recorded."""
     uri = f"http://ann:{password}@mlflow.example"
     config = write_config(tmp_path, WEB, {"search": ["ap"]}, tracking={"uri": uri})
 

@@ -68,7 +68,6 @@ def added(scores: Scores, measure: Measure) -> tuple[bytes, bytes]:
 
 
 def test_scores_are_read_as_they_were_written(evaluation):
-    """Ids, values, weights, what is missing, and for every kind of measure what goes into its figure, to the bit."""
     for written in evaluation.results:
         found = read_scores(read_record(evaluation.record), written.dataset, written.model, written.measures)
 
@@ -84,7 +83,6 @@ def test_scores_are_read_as_they_were_written(evaluation):
 
 
 def test_sums_of_any_moments_are_read_to_the_last_bit(tmp_path):
-    """A product of a mean and a weight is found again, even a power of two of which a division loses the last bit."""
     rng = np.random.default_rng(3)
     measure, n_queries = Measure.parse("r2"), 20_000
     means = rng.lognormal(sigma=9, size=(5, n_queries)) * rng.choice([-1, 1], size=n_queries)
@@ -112,7 +110,6 @@ def test_sums_of_any_moments_are_read_to_the_last_bit(tmp_path):
 
 
 def test_what_was_not_measured_is_left_out(evaluation):
-    """A measure of another dataset, one of none and one of sets of documents are not among those that are read."""
     asked = [Measure.parse(text) for text in ("rmse", "p@7", "ap", "gini")]
 
     found = read_scores(read_record(evaluation.record), "web", "bm25", asked)
@@ -123,7 +120,6 @@ def test_what_was_not_measured_is_left_out(evaluation):
 
 
 def test_a_measure_of_which_a_sum_is_empty_is_left_out(tmp_path):
-    """Its scores are there, but not the number of pairs that they rest on: the file is somebody else's."""
     measure = Measure.parse("rmse")
     written = Scores(
         dataset="stars",
@@ -150,12 +146,10 @@ def test_a_measure_of_which_a_sum_is_empty_is_left_out(tmp_path):
 
 @pytest.mark.parametrize(("dataset", "model"), [("web", "knn"), ("none", "bm25")])
 def test_a_model_that_was_not_evaluated_there_has_no_scores(evaluation, dataset, model):
-    """None, and no empty table that would look like a model without queries."""
     assert read_scores(read_record(evaluation.record), dataset, model, [Measure.parse("ap")]) is None
 
 
 def test_a_slice_may_hold_any_line_break(tmp_path):
-    """Its text comes from a queries table: rows end where they ended when they were written."""
     lines = [replace(ESTIMATE, slice=f"market={text}") for text in ("a\rb", "a\nb", "a\r\nb", "\u2028")]
     write_lines(tmp_path / "summary.csv", Estimate, lines)
 
@@ -165,7 +159,6 @@ def test_a_slice_may_hold_any_line_break(tmp_path):
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)", "\tx", "\rx", "'x", "''=x", "'", "a=b"])
 def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_path, text):
-    """In every text column and in no number; the same text is read again, with the apostrophes that are its own."""
     line = replace(ESTIMATE, model=text, estimate=-0.25)
     file = tmp_path / "summary.csv"
     write_lines(file, Estimate, [line])
@@ -179,7 +172,6 @@ def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_
 
 @pytest.mark.parametrize(("table", "other"), [("estimates", "comparison_lines"), ("comparison_lines", "estimates")])
 def test_a_table_is_read_when_it_is_asked_for(tmp_path, table, other):
-    """What needs no line of a record reads none of them: only what asks for a damaged table is refused, in one line."""
     path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparison_lines=[COMPARISON])
     file = path / TABLES[table].file
     file.write_text(f"{file.read_text(encoding='utf-8')}\n", encoding="utf-8")
@@ -192,7 +184,6 @@ def test_a_table_is_read_when_it_is_asked_for(tmp_path, table, other):
 
 
 def test_a_table_is_read_once(tmp_path):
-    """Whoever holds the record and asks again gets the same lines, though the file may be gone by then."""
     path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparison_lines=[COMPARISON])
     record = read_record(path)
     tables = record.estimates, record.comparison_lines
@@ -203,7 +194,6 @@ def test_a_table_is_read_once(tmp_path):
 
 
 def test_comparisons_are_read_as_they_were_written(tmp_path):
-    """Every figure to the last bit, nothing if there is none, and names with commas and quotes."""
     record = write(tmp_path, comparison_lines=[COMPARISON, replace(COMPARISON, difference=1 / 7)])
 
     assert read_record(record).comparison_lines == (COMPARISON, replace(COMPARISON, difference=1 / 7))
@@ -213,7 +203,6 @@ def test_comparisons_are_read_as_they_were_written(tmp_path):
 
 
 def test_verdicts_are_read_as_they_were_written(tmp_path):
-    """Every field; a figure that is no number is written as none, for JSON has no word for it."""
     references = {"no-drop": {"dense": {"reference": "self@last_passed", "record": None}}}
     verdicts = (VERDICT, replace(VERDICT, estimate=float("nan")))
     record = write(tmp_path, verdicts=verdicts, said={"baselines": references})
@@ -225,7 +214,6 @@ def test_verdicts_are_read_as_they_were_written(tmp_path):
 
 
 def test_what_was_not_asked_for_is_not_in_the_record(tmp_path):
-    """Without a comparison and gates there is neither file, and nothing is read."""
     record = write(tmp_path)
 
     assert not (record / "comparisons.csv").exists()
@@ -235,7 +223,6 @@ def test_what_was_not_asked_for_is_not_in_the_record(tmp_path):
 
 
 def test_comparisons_and_gates_without_lines_are_files_all_the_same(tmp_path):
-    """Where every output failed, what was asked for is there and says nothing."""
     record = write(tmp_path, comparison_lines=(), verdicts=())
 
     assert (record / "comparisons.csv").is_file()

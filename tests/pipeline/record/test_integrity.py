@@ -28,7 +28,6 @@ def path(original, tmp_path) -> Path:
 
 
 def test_a_record_is_what_was_written(path):
-    """Nothing is found."""
     record = read_record(path)
 
     assert [*damaged_files(record), *unexpected_files(record)] == []
@@ -36,7 +35,6 @@ def test_a_record_is_what_was_written(path):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_bit_is_found_in_every_file(path, name):
-    """The file is named with the hash that it has."""
     record = read_record(path)
     data = bytearray((path / name).read_bytes())
     data[len(data) // 2] ^= 1
@@ -47,7 +45,6 @@ def test_a_flipped_bit_is_found_in_every_file(path, name):
 
 
 def test_all_damage_is_listed_at_once(path):
-    """A file that is gone, one that is cut short, and what does not belong there: a line each."""
     record = read_record(path)
     (path / "summary.csv").unlink()
     data = (path / "scores.parquet").read_bytes()

@@ -111,7 +111,6 @@ def leave_claim(server: Server, age: timedelta) -> None:
 
 @pytest.mark.parametrize("place", ["here", "one"])
 def test_a_night_is_held_and_given_back(place, request):
-    """Meanwhile the file says who is at work; afterwards nobody, and which evaluations began."""
     records = request.getfixturevalue(place)
 
     with claim_night(records, *NIGHT) as claim:
@@ -128,7 +127,6 @@ def test_a_night_is_held_and_given_back(place, request):
 
 @pytest.mark.parametrize("place", ["here", "one"])
 def test_the_second_process_is_told_who_holds_the_night(place, request):
-    """Which process of which host; another night, and the same one of another evaluation, are free."""
     records = request.getfixturevalue(place)
 
     with claim_night(records, *NIGHT) as claim:
@@ -146,7 +144,6 @@ def test_the_second_process_is_told_who_holds_the_night(place, request):
 
 
 def test_another_machine_is_refused_too(one, other):
-    """They share nothing but the place of the records: one that begins is known, and one that waited is refused."""
     with claim_night(other, *NIGHT) as late, claim_night(one, *NIGHT) as claim:
         claim.begin("mine")
         with pytest.raises(LockedError, match="nightly of 2026-11-20 is already running: process"):
@@ -160,7 +157,6 @@ def test_another_machine_is_refused_too(one, other):
 
 
 def test_a_record_decides_before_a_claim_ends(server, one):
-    """A machine was killed behind its record: the night has its evaluation, and nobody waits."""
     leave_claim(server, timedelta(0))
     server.files["an-id/manifest.json"] = b"{}"
 
@@ -169,7 +165,6 @@ def test_a_record_decides_before_a_claim_ends(server, one):
 
 
 def test_of_many_threads_one_has_the_night(tmp_path, server):
-    """Sixteen machines at once: one gets it, whoever is the first, and fifteen are refused."""
     start, stop = threading.Barrier(16), threading.Barrier(16)
     outcomes: list[str] = []
 
@@ -195,7 +190,6 @@ def test_of_many_threads_one_has_the_night(tmp_path, server):
 
 
 def test_a_killed_holder_on_this_machine_blocks_nobody(here):
-    """It is killed while it holds the night, and its claim stays in the file; the system has released the lock."""
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -214,7 +208,6 @@ def test_a_killed_holder_on_this_machine_blocks_nobody(here):
 
 
 def test_a_machine_that_is_gone_is_waited_for_an_hour(server, one):
-    """59 minutes are within the hour; 61 are not, and what it began is known."""
     leave_claim(server, timedelta(minutes=59))
     with pytest.raises(LockedError, match="process 7 on gone"), claim_night(one, *NIGHT):
         pass
@@ -225,7 +218,6 @@ def test_a_machine_that_is_gone_is_waited_for_an_hour(server, one):
 
 
 def test_a_night_is_taken_over_by_one_alone(server, one, other):
-    """Both see that the hour is over; the write of the first is what the other did not see, and is refused."""
     leave_claim(server, timedelta(minutes=61))
     with claim_night(one, *NIGHT) as claim, claim_night(other, *NIGHT) as late:
         claim.begin("mine")
@@ -234,7 +226,6 @@ def test_a_night_is_taken_over_by_one_alone(server, one, other):
 
 
 def test_a_night_that_was_taken_over_does_not_begin(server, one):
-    """It was suspended for longer than an hour; another has the night and keeps it."""
     with claim_night(one, *NIGHT) as claim:
         claim.begin("first")
         leave_claim(server, timedelta(0))
@@ -246,7 +237,6 @@ def test_a_night_that_was_taken_over_does_not_begin(server, one):
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_a_lost_answer_is_not_taken_for_another_holder(server, one, lost):
-    """A write arrived, its answer did not, and trying again is refused: what is there is our own."""
     server.lost = lost
 
     with claim_night(one, *NIGHT) as claim:
@@ -256,7 +246,6 @@ def test_a_lost_answer_is_not_taken_for_another_holder(server, one, lost):
 
 
 def test_a_place_that_is_away_leaves_the_night_to_the_machine(server, one):
-    """It is held there alone, and says why; its lock still keeps a second process of the machine out."""
     server.away = True
 
     with claim_night(one, *NIGHT) as claim:
@@ -270,7 +259,6 @@ def test_a_place_that_is_away_leaves_the_night_to_the_machine(server, one):
 
 
 def test_a_night_begun_while_the_store_was_away_is_claimed_later(server, one, other):
-    """Of a night that nobody else began, and of one that another machine began at nine: ids go by their time."""
     server.away = True
     with claim_night(one, *NIGHT) as claim:
         claim.begin("20261120T080000Z-nightly-00000000")
@@ -286,7 +274,6 @@ def test_a_night_begun_while_the_store_was_away_is_claimed_later(server, one, ot
 
 
 def test_a_store_that_goes_away_after_the_claim_is_updated_once_it_is_back(server, one):
-    """The night was claimed there, then waited for hours: what begins meanwhile is known here, and there at the end."""
     with claim_night(one, *NIGHT) as claim:
         server.away = True
         claim.begin("mine")
@@ -297,7 +284,6 @@ def test_a_store_that_goes_away_after_the_claim_is_updated_once_it_is_back(serve
 
 
 def test_a_killed_holder_of_this_machine_need_not_be_waited_for(server, one, other):
-    """It could not give the night back; its lock is free, so the machine goes on at once, and another one waits."""
     with claim_night(one, *NIGHT) as claim:
         claim.begin("unfinished")
         server.away = True
@@ -311,7 +297,6 @@ def test_a_killed_holder_of_this_machine_need_not_be_waited_for(server, one, oth
 
 
 def test_a_copied_runs_folder_takes_no_night_from_another_machine(server, one, tmp_path, monkeypatch):
-    """The copy has the same claim, and has a lock of its own; but its host is another."""
     with claim_night(one, *NIGHT) as claim:
         claim.begin("mine")
         shutil.copytree(one.folder, tmp_path / "copy" / "records")
@@ -334,7 +319,6 @@ def test_a_copied_runs_folder_takes_no_night_from_another_machine(server, one, t
     ],
 )
 def test_a_file_that_is_no_nights_is_refused_in_one_line(place, data, request):
-    """Somebody wrote it, or a disk lost it: nothing is guessed, and the message names it."""
     records = request.getfixturevalue(place)
     records.write(FILE, data)
 
@@ -347,7 +331,6 @@ def test_a_file_that_is_no_nights_is_refused_in_one_line(place, data, request):
 
 
 def test_a_place_that_is_gone_at_the_end_is_no_error(server, one):
-    """The work is done and the record is kept or not, which is said elsewhere; the claim ends by itself."""
     with claim_night(one, *NIGHT) as claim:
         claim.begin("mine")
         server.away = True
@@ -358,7 +341,6 @@ def test_a_place_that_is_gone_at_the_end_is_no_error(server, one):
 
 
 def test_an_error_gives_the_night_back(one):
-    """The config was wrong: whoever fixes it need not wait for an hour."""
     with suppress(ZeroDivisionError), claim_night(one, *NIGHT) as claim:
         claim.begin("mine")
         raise ZeroDivisionError
@@ -367,7 +349,6 @@ def test_an_error_gives_the_night_back(one):
 
 
 def test_an_alias_is_claimed_by_one(tmp_path):
-    """Others are refused with the name of the holder; another alias, and another model of that alias, are free."""
     records = Records(tmp_path / "records")
     with claim_alias(records, "a/ranker", "champion", seconds=0):
         with (

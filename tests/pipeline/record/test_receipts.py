@@ -34,7 +34,6 @@ def records(tmp_path: Path) -> Records:
 
 
 def test_a_receipt_is_read_as_it_was_written(records):
-    """All of it; an evaluation that was not delivered, or has no settled promotion, has none."""
     write_receipt(records, DELIVERED)
     write_receipt(records, PROMOTED)
 
@@ -44,7 +43,6 @@ def test_a_receipt_is_read_as_it_was_written(records):
 
 
 def test_a_receipt_of_a_record_that_was_deleted_meanwhile_makes_no_folder(records):
-    """It is an error as of a full disk, and nothing is left of it."""
     (records.folder / ID).rmdir()
 
     with pytest.raises(FileNotFoundError):
@@ -73,7 +71,6 @@ def test_a_receipt_of_a_record_that_was_deleted_meanwhile_makes_no_folder(record
     ],
 )
 def test_a_receipt_of_another_shape_is_refused(records, whole, wrong, found):
-    """One line names it and says what to do, before anybody asks for what it does not hold."""
     is_promotion = whole is PROMOTED
     name = f"{ID}/{RECEIPTS[is_promotion]}"
     records.write(name, json.dumps(asdict(whole) | wrong).encode())

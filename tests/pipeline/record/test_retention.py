@@ -42,7 +42,6 @@ def reasons(records: Records) -> dict[str, str]:
 
 
 def test_a_record_that_lies_elsewhere_alone_is_known(records, tmp_path):
-    """By its manifest, without being fetched; its path is where it would be here."""
     write(tmp_path / "elsewhere", OLD)
     size = (tmp_path / "elsewhere" / OLD / "manifest.json").stat().st_size
 
@@ -54,7 +53,6 @@ def test_a_record_that_lies_elsewhere_alone_is_known(records, tmp_path):
 
 
 def test_a_record_that_is_here_alone_is_not_delivered(records, tmp_path):
-    """Until it is where records are kept; only there may it go, from both places."""
     write(tmp_path / "here", OLD)
     write(tmp_path / "elsewhere", NEW)
     assert reasons(records) == {OLD: "not delivered yet"}
@@ -64,7 +62,6 @@ def test_a_record_that_is_here_alone_is_not_delivered(records, tmp_path):
 
 
 def test_the_last_whole_record_stays_beside_a_damaged_one(tmp_path):
-    """It may be the last good one of the evaluation; of two whole ones the older may go."""
     records = Records(tmp_path)
     older, newer = OLD, NEW.replace("2026", "2025", 1)
     write(tmp_path, older, tracking={"wanted": False})
@@ -76,7 +73,6 @@ def test_the_last_whole_record_stays_beside_a_damaged_one(tmp_path):
 
 
 def test_what_a_record_was_held_against_stays_with_it(records, tmp_path):
-    """Its manifest says so, wherever it lies."""
     held = {
         "reference": "self@last_passed",
         "record": OLD,
@@ -92,7 +88,6 @@ def test_what_a_record_was_held_against_stays_with_it(records, tmp_path):
 
 @pytest.mark.parametrize("first", ["00000001", "ffffffff"])
 def test_two_records_of_one_second_have_an_order(tmp_path, first):
-    """The last is the one that its manifest says began later, whichever random part their ids have."""
     ids = [f"20260101T000000Z-nightly-{part}" for part in (first, "88888888")]
     for evaluation_id, millisecond in zip(ids, ("250", "750"), strict=True):
         write(tmp_path, evaluation_id, created=f"2026-01-01T00:00:00.{millisecond}+00:00")
@@ -102,12 +97,10 @@ def test_two_records_of_one_second_have_an_order(tmp_path, first):
 
 
 def test_the_time_is_that_of_the_id():
-    """In UTC, whatever the day was that was evaluated."""
     assert begun(OLD) == datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_what_is_kept_at_a_place_that_is_not_named_stays(tmp_path):
-    """Whether it was ever uploaded is known there alone; a copy here may be all that there is."""
     write(tmp_path, OLD, records="s3://bucket/records")
     write(tmp_path, NEW)
 
@@ -116,7 +109,6 @@ def test_what_is_kept_at_a_place_that_is_not_named_stays(tmp_path):
 
 @pytest.mark.parametrize("data", ["[]", "{}", '{"files": []}'])
 def test_a_manifest_of_another_form_is_none_of_ours(tmp_path, data):
-    """So is a folder whose name is no moment; whoever cannot tell deletes nothing."""
     write(tmp_path, OLD)
     (tmp_path / OLD / "manifest.json").write_text(data, encoding="utf-8")
     write(tmp_path, "20261340T000000Z-nightly-00000003")
@@ -125,7 +117,6 @@ def test_a_manifest_of_another_form_is_none_of_ours(tmp_path, data):
 
 
 def test_a_deletion_elsewhere_that_was_cut_short_is_finished(records, tmp_path, monkeypatch):
-    """The copy here is gone first, or it would be uploaded again; what lost its manifest there goes in a day."""
     for evaluation_id in (OLD, NEW):
         write(tmp_path / "here", evaluation_id)
         records.keep(tmp_path / "here" / evaluation_id)

@@ -17,7 +17,6 @@ from rankledger.pipeline.record.tables import write_lines
 
 
 def test_an_empty_cell_is_no_figure(tmp_path):
-    """It is blank, and text that is no name is a word."""
     path = tmp_path / "summary.csv"
     rest = (None, None, None, 7, 0, 0, 7)
     lines = [
@@ -35,7 +34,6 @@ def test_an_empty_cell_is_no_figure(tmp_path):
 
 
 def test_a_summary_without_lines_has_none(tmp_path):
-    """All outputs failed that night."""
     write_lines(tmp_path / "summary.csv", Estimate, [])
 
     found = read_figures(tmp_path / "summary.csv")
@@ -44,7 +42,6 @@ def test_a_summary_without_lines_has_none(tmp_path):
 
 
 def test_one_of_a_few_words_is_a_word(tmp_path):
-    """As `more` of variance components is: it is no figure, and cannot be compared as one."""
     path = tmp_path / "variance_components.csv"
     line = VarianceComponents("web", "dense", "ap", 50, 3, 0.04, 0.01, 0.02, 0.1, 0.09, 0.08, "replicates")
     write_lines(path, VarianceComponents, [line])
@@ -56,7 +53,6 @@ def test_one_of_a_few_words_is_a_word(tmp_path):
 
 
 def test_scores_know_undefined_from_not_measured(tmp_path):
-    """NaN is an undefined score, null a measure that the dataset has not."""
     path = tmp_path / "scores.parquet"
     write_scores(path, [scores("web", "ap", [0.25, math.nan]), scores("news", "rr", [1.0, 0.5])])
 
@@ -85,7 +81,6 @@ def scores(dataset: str, measure: str, values: list[float]) -> Scores:
 
 
 def test_many_scores_are_written_in_row_groups(tmp_path):
-    """A group has 2**20 rows, whichever models they are of; all stand in the file, in their order."""
     n_queries = 600_000
     query_ids = np.array([f"q{number}" for number in range(n_queries)], dtype=object)
     values = np.arange(2 * n_queries, dtype=np.float64).reshape(2, 1, n_queries)

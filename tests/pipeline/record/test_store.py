@@ -47,7 +47,6 @@ def kept(tmp_path: Path, far: Path) -> Records:
 
 
 def test_evaluations_are_listed_most_recent_first(tmp_path):
-    """Of the name that is asked for and of no other that ends alike; a folder without a manifest is none."""
     for evaluation_id in (OLD, OTHER, NEW):
         put(tmp_path, evaluation_id)
     (tmp_path / "20261121T020000Z-nightly-00000004").mkdir()
@@ -59,7 +58,6 @@ def test_evaluations_are_listed_most_recent_first(tmp_path):
 
 
 def test_remote_records_are_listed_and_fetched(kept, far):
-    """Byte for byte, under its name, once; nothing half-copied is left."""
     put(kept.folder, OLD)
     put(far, NEW)
 
@@ -76,7 +74,6 @@ def test_remote_records_are_listed_and_fetched(kept, far):
 
 
 def test_a_record_is_kept_whole_and_once(kept, far):
-    """Every file is copied, and a second time none is; one that is broken off has no manifest and is none."""
     path = put(kept.folder, NEW)
 
     assert [kept.keep(path), kept.keep(path)] == [True, False]
@@ -92,7 +89,6 @@ def test_a_record_is_kept_whole_and_once(kept, far):
 
 
 def test_the_manifest_is_the_last_that_is_copied(kept, far, monkeypatch):
-    """A copy that breaks off at any file is not taken for a record, and is made whole the next time."""
     path = put(kept.folder, NEW)
     write, written = Remote.write, []
 
@@ -113,7 +109,6 @@ def test_the_manifest_is_the_last_that_is_copied(kept, far, monkeypatch):
 @pytest.mark.parametrize("name", ["summary.csv", "manifest.json"])
 @pytest.mark.parametrize("found", [b"data", None])
 def test_what_is_not_as_it_was_written_is_not_kept(kept, far, name, found):
-    """A changed or missing file is named, and no manifest is copied; foreign files are left out."""
     path = put(kept.folder, NEW)
     (path / "notes").mkdir()
     whole = (path / name).read_bytes()
@@ -134,7 +129,6 @@ def test_what_is_not_as_it_was_written_is_not_kept(kept, far, name, found):
 
 
 def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
-    """A file that was cut short in the remote store is named, and no part of the record is taken."""
     (put(far, NEW) / "summary.csv").write_bytes(b"data")
 
     with pytest.raises(OSError, match=f"{NEW}/summary.csv differs from what was written"):
@@ -146,7 +140,6 @@ def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
     "manifest", ["", "a record", "[1]", "{}", '{"files": {"a": 3}}', '{"files": {"../../stray": {"sha256": "%s"}}}']
 )
 def test_what_has_no_manifest_of_a_record_is_not_fetched(kept, far, manifest):
-    """It is refused in one line, and nothing is written, neither in the record nor outside by a name with `..`."""
     (far / NEW).mkdir()
     (far.parent / "stray").write_bytes(b"x")
     (far / NEW / "manifest.json").write_text(manifest.replace("%s", hashlib.sha256(b"x").hexdigest()))
@@ -158,7 +151,6 @@ def test_what_has_no_manifest_of_a_record_is_not_fetched(kept, far, manifest):
 
 @pytest.mark.parametrize("read", ["manifest.json", "summary.csv"])
 def test_what_is_deleted_while_it_is_fetched_is_none(kept, far, monkeypatch, read):
-    """Another machine prunes it, the manifest first: that is no damage, and no part of it is taken."""
     put(far, NEW)
     read_file = Remote.read
 
@@ -175,7 +167,6 @@ def test_what_is_deleted_while_it_is_fetched_is_none(kept, far, monkeypatch, rea
 
 
 def test_a_file_in_the_place_of_a_record_is_named(kept, far):
-    """A folder of its name that is no record is neither taken for it nor deleted; nothing half-copied is left."""
     put(far, NEW)
     (kept.folder / NEW / "mine").mkdir(parents=True)
 
@@ -187,7 +178,6 @@ def test_a_file_in_the_place_of_a_record_is_named(kept, far):
 
 
 def test_a_path_is_no_id(kept, far):
-    """A record is found by its path, wherever it is; what is neither path nor id is not there."""
     elsewhere = put(far.parent / "somewhere", NEW)
 
     assert kept.find(str(elsewhere)) == elsewhere
@@ -206,7 +196,6 @@ def test_a_path_is_no_id(kept, far):
     ],
 )
 def test_what_is_no_id_leads_nowhere(kept, far, text):
-    """Not out of the folder of records, and not to whatever lies in it: nothing is found, copied or deleted."""
     put(kept.folder.parent, NEW)
     kept.folder.mkdir()
     (kept.folder.parent / "manifest.json").touch()
@@ -222,7 +211,6 @@ def test_what_is_no_id_leads_nowhere(kept, far, text):
 
 
 def test_an_empty_name_is_no_record(kept, monkeypatch):
-    """As of a variable that is not set: not even where the working directory is one."""
     monkeypatch.chdir(put(kept.folder, NEW))
 
     assert kept.find("") is None
@@ -230,7 +218,6 @@ def test_an_empty_name_is_no_record(kept, monkeypatch):
 
 
 def test_a_deleted_record_is_gone_everywhere(kept, far):
-    """Here and elsewhere, with all of its files; one that is not there is no error."""
     kept.keep(put(kept.folder, NEW))
 
     kept.delete(NEW)
@@ -241,7 +228,6 @@ def test_a_deleted_record_is_gone_everywhere(kept, far):
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_of_many_one_creates(kept, elsewhere):
-    """Of 20 that write the same file at once one does, and what it wrote stands there."""
     records = kept if elsewhere else Records(kept.folder)
 
     with ThreadPoolExecutor(20) as pool:
@@ -253,7 +239,6 @@ def test_of_many_one_creates(kept, elsewhere):
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_file_beside_the_records_is_read_as_it_was_written(kept, elsewhere):
-    """Written anew it is the new one, and nothing else is left where it lies."""
     records = kept if elsewhere else Records(kept.folder)
     assert records.read("a.json") is None
     for data in (b"1", b"22"):
@@ -264,7 +249,6 @@ def test_a_file_beside_the_records_is_read_as_it_was_written(kept, elsewhere):
 
 
 def test_a_place_is_a_folder_or_a_url(tmp_path):
-    """Without one it is `records` in the runs folder; a URL of this machine is a folder; others lie elsewhere."""
     assert open_records(tmp_path) == Records(tmp_path / "records")
     assert open_records(tmp_path, "shared/records") == Records(Path("shared/records"))
     assert open_records(tmp_path, f"file://{tmp_path}/far") == Records(tmp_path / "far")
@@ -276,7 +260,6 @@ def test_a_place_is_a_folder_or_a_url(tmp_path):
     [("s3://key:s3cret@eval/records", "contains credentials"), ("gopher://eval/records", "fix the URL")],
 )
 def test_a_place_that_cannot_be_is_refused(tmp_path, place, said):
-    """In a line, which does not repeat a password."""
     with pytest.raises(InputError, match=said) as refused:
         open_records(tmp_path, place)
 
@@ -284,7 +267,6 @@ def test_a_place_that_cannot_be_is_refused(tmp_path, place, said):
 
 
 def test_a_place_that_is_away_is_named_by_its_url(tmp_path):
-    """Whatever is asked of it, an OSError says where and, in a line, why."""
     (tmp_path / "file").touch()
     records = Records(tmp_path, Remote(f"file://{tmp_path}"))
 
@@ -295,7 +277,6 @@ def test_a_place_that_is_away_is_named_by_its_url(tmp_path):
 
 
 def test_without_obstore_one_line_says_what_to_install(tmp_path, monkeypatch):
-    """A URL needs the extra `remote`; a folder does not."""
     monkeypatch.setitem(sys.modules, "obstore.exceptions", None)
 
     with pytest.raises(InputError) as refused:
