@@ -28,7 +28,6 @@ def evaluate(folder: Path, **sections: object) -> Evaluation:
 
 
 def test_a_record_is_accepted_beside_the_config_that_was_evaluated(folder):
-    """By its id; for all its models; with who, when and why, and the hash of the manifest."""
     evaluation = evaluate(folder)
 
     accepted = accept(evaluation.evaluation_id, reason=" the first ")
@@ -44,7 +43,6 @@ def test_a_record_is_accepted_beside_the_config_that_was_evaluated(folder):
 
 
 def test_other_entries_stay_and_replaced_ones_are_named(folder):
-    """Another model and another evaluation keep their entries; the one that is replaced is given back."""
     first, second = evaluate(folder), evaluate(folder)
     other = evaluate(folder, name="other")
     for evaluation in (first, other):
@@ -61,7 +59,6 @@ def test_other_entries_stay_and_replaced_ones_are_named(folder):
 
 
 def test_who_accepted_is_whom_git_knows(folder, monkeypatch):
-    """The name that git signs with in the config's repository; without one, the user's."""
     evaluation = evaluate(folder)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
@@ -74,7 +71,6 @@ def test_who_accepted_is_whom_git_knows(folder, monkeypatch):
 
 
 def test_the_config_can_be_named(folder):
-    """Where the config has moved, `config` says where the file lies; until then nothing is written."""
     evaluation = evaluate(folder)
     (folder / "configs").rename(folder / "moved")
 
@@ -86,14 +82,12 @@ def test_the_config_can_be_named(folder):
 
 
 def test_a_repeated_record_is_accepted_beside_the_first_config(folder):
-    """A record of evaluating a record again is of the config that people keep, not of the record's copy."""
     repeated = rankledger.evaluate(evaluate(folder).evaluation_id, tracking=False)
 
     assert accept(repeated.evaluation_id, reason="x").file == Path("configs") / ACCEPTED
 
 
 def test_from_another_directory_the_config_is_found_beside_the_runs(folder, monkeypatch):
-    """A record keeps the path as it was from the directory that held the runs: that is where it is looked for."""
     evaluation = evaluate(folder)
     monkeypatch.chdir("/")
 
@@ -103,7 +97,6 @@ def test_from_another_directory_the_config_is_found_beside_the_runs(folder, monk
 
 
 def test_an_empty_reason_is_refused(folder):
-    """Whoever reads the file next year must know why."""
     with pytest.raises(InputError, match="the reason is empty"):
         accept(evaluate(folder).evaluation_id, reason="  \n")
     assert not (folder / "configs" / ACCEPTED).exists()
@@ -111,7 +104,6 @@ def test_an_empty_reason_is_refused(folder):
 
 @pytest.mark.parametrize("reference", ["last_passed", "last#dense"])
 def test_a_record_is_accepted_by_a_word(folder, reference):
-    """The last one of the only evaluation; the model that is named with it alone. Without records nothing is."""
     _, second = [evaluate(folder, gates=[{"name": "complete", "max_missing": "100%"}]) for _ in range(2)]
     accepted = accept(reference, reason="x")
 
@@ -123,7 +115,6 @@ def test_a_record_is_accepted_by_a_word(folder, reference):
 
 
 def test_the_config_says_whose_last_record_is_accepted(folder):
-    """A later evaluation of another name is not meant; without the config the message asks for a name."""
     first = evaluate(folder)
     rankledger.evaluate("configs/config.yaml", overrides=["name=other"], tracking=False)
 
@@ -135,7 +126,6 @@ def test_the_config_says_whose_last_record_is_accepted(folder):
 
 @pytest.mark.parametrize("name", [None, "generated"])
 def test_a_word_is_taken_wherever_a_record_is(folder, name, run_cli):
-    """By `evaluate`, `explain`, `verify` and `reproduce`, in Python and on the command line, as by `show`."""
     evaluate(folder)
     last = evaluate(folder)
     query = next(iter(WEB["web"].judged))
@@ -150,7 +140,6 @@ def test_a_word_is_taken_wherever_a_record_is(folder, name, run_cli):
 
 
 def test_a_night_is_named_by_its_date_and_an_evaluation_by_its_name(folder, run_cli):
-    """The newest evaluation of that night counts, and no repeated one; several evaluations need --name."""
     config = write_config(folder / "configs", WEB, {"search": ["ap"]})
     dates = ("2026-11-08", "2026-11-09", "2026-11-08")
     first, second, again = [rankledger.evaluate(config, date=date, tracking=False) for date in dates]
@@ -180,7 +169,6 @@ def test_a_night_is_named_by_its_date_and_an_evaluation_by_its_name(folder, run_
 
 
 def test_a_record_whose_gates_failed_is_accepted_only_with_failed(folder, run_cli):
-    """Nothing is written before; a model whose gates passed needs no --failed."""
     gates = [{"name": "floor", "models": "bm25", "measure": "ap", "at_least": 0.999}]
     record = evaluate(folder, gates=gates).evaluation_id
 
@@ -194,14 +182,12 @@ def test_a_record_whose_gates_failed_is_accepted_only_with_failed(folder, run_cl
 
 
 def test_a_name_for_what_is_no_word_is_refused(folder):
-    """The name of a new evaluation is in its config."""
     evaluate(folder)
     with pytest.raises(InputError, match="--name is for last, last_passed, previous, accepted; remove it"):
         rankledger.evaluate("configs/config.yaml", name="mine", tracking=False)
 
 
 def test_unknown_names_are_refused(folder):
-    """Of a record, with where it was looked for; of a model, with what was likely meant."""
     evaluation = evaluate(folder)
 
     with pytest.raises(InputError, match=f"{NONE}: record not found, neither at that path nor in runs/records"):
@@ -212,7 +198,6 @@ def test_unknown_names_are_refused(folder):
 
 
 def test_a_model_whose_output_failed_is_refused(folder):
-    """Its record holds nothing to compare with; the other models can be accepted by name."""
     config = write_config(folder / "configs", WEB, {"search": ["ap"]})
     (folder / "configs" / "web" / "dense.txt").unlink()
     evaluation = rankledger.evaluate(config, tracking=False)
@@ -224,7 +209,6 @@ def test_a_model_whose_output_failed_is_refused(folder):
 
 
 def test_the_command_says_what_it_did(folder, run_cli):
-    """A line per model, what it replaces with who accepted that and why, and that the file is to be committed."""
     first, second = evaluate(folder), evaluate(folder)
     run_cli("accept", first.evaluation_id, "--reason", "new index")
     outcome = run_cli("accept", second.record, "--model", "dense", "--reason", "newer")
@@ -239,7 +223,6 @@ def test_the_command_says_what_it_did(folder, run_cli):
 
 
 def test_the_command_says_how_it_was_evaluated(folder, monkeypatch, run_cli):
-    """What its gates came to and which `--set` it was evaluated with: an experiment is not taken for a release."""
     gate = {"name": "floor", "models": "dense", "measure": "ap", "at_least": 0.999}
     config = write_config(folder / "configs", {"web": search_collection(72)}, {"search": ["ap"]}, gates=[gate])
     asked = ["evaluate", str(config), "--set", "seed=7", "--set=bootstrap.resamples=200", "--no-tracking"]
@@ -251,7 +234,6 @@ def test_the_command_says_how_it_was_evaluated(folder, monkeypatch, run_cli):
 
 
 def test_the_config_of_another_evaluation_is_refused(folder):
-    """Beside it nobody would look for the record that was accepted."""
     evaluation = evaluate(folder)
     other = write_config(folder / "other", {"web": search_collection(72)}, {"search": ["ap"]}, name="other")
 
@@ -260,7 +242,6 @@ def test_the_config_of_another_evaluation_is_refused(folder):
 
 
 def test_a_file_that_cannot_be_written_stays_as_it_was(folder, monkeypatch):
-    """A full disk leaves what was accepted before, and nothing beside it."""
     evaluation = evaluate(folder)
     accept(evaluation.evaluation_id, reason="first")
     before = (folder / "configs" / ACCEPTED).read_bytes()

@@ -74,7 +74,6 @@ def scores(path: Path, **options: Any) -> dict[str, float]:
 
 
 def test_what_is_written_is_read_again_with_equal_scores():
-    """Both scores of each model; a sample that failed has no line, and replicates are epochs."""
     evaluated(SUMS)
     written = logs(export("last", "out"))
 
@@ -89,7 +88,6 @@ def test_what_is_written_is_read_again_with_equal_scores():
 
 
 def test_the_figures_are_those_of_the_summary():
-    """Right of four: 2; with its interval, counts and direction. A score is correct if it is the best of its range."""
     evaluation = evaluated(SUMS)
     log, lines, _ = logs(export("last", "out"))["small"]
 
@@ -118,7 +116,6 @@ INSTANCE = {
 
 
 def test_the_files_are_linked_as_the_schema_wants():
-    """Its required keys, and no others; the folder by evaluation, developer and model; one UUID; digest and rows."""
     evaluated(SUMS)
     written = logs(export("last", "out"))
 
@@ -145,7 +142,6 @@ def test_the_files_are_linked_as_the_schema_wants():
 
 
 def test_a_query_without_output_and_a_figure_without_scores(ranked):
-    """By trec_eval's rule q3 scores 0, which its line says; coverage is one figure of all queries: 1 of 3 documents."""
     log, lines, samples = logs(export("last", "out"))["bm25"]
 
     figures = {result["evaluation_result_id"]: result["score_details"]["score"] for result in log["evaluation_results"]}
@@ -156,7 +152,6 @@ def test_a_query_without_output_and_a_figure_without_scores(ranked):
 
 
 def test_the_same_record_gives_the_same_bytes_wherever_it_is(ranked):
-    """Twice, once by its path; a model's name chooses no folder outside."""
     files = export("last", "out")
     contents = [path.read_bytes() for path in files]
 

@@ -64,7 +64,6 @@ def with_figure(record: Path, estimate: str) -> None:
     ],
 )
 def test_a_figure_that_rounds_to_the_published_one_is_found(case, evaluation, tmp_path):
-    """To as many digits as were given, in percent, too, and whichever way a half is rounded."""
     published, figure, is_found = case
     with_figure(evaluation.record, figure)
     found = [line for line in find(published, measure="ap", runs_dir=tmp_path / "runs").figures if line.model == "bm25"]
@@ -77,13 +76,11 @@ def test_a_figure_that_rounds_to_the_published_one_is_found(case, evaluation, tm
 
 @pytest.mark.parametrize("published", ["", "much", "nan", "4,3", "1e999999999"])
 def test_what_is_no_number_is_refused(tmp_path, published):
-    """The message says what to write."""
     with pytest.raises(InputError, match=r"is not a number; write a figure such as 0\.4312 or 43\.12%"):
         find(published, measure="ap", runs_dir=tmp_path)
 
 
 def test_any_measure_is_searched_unless_one_is_named(evaluation, tmp_path, run_cli):
-    """Each figure says by what it is; named as another tool writes it, the measure is ours."""
     with_figure(evaluation.record, "0.4312")
     runs = tmp_path / "runs"
     for line in (found for found in find("0.4312", runs_dir=runs).figures if found.model == "bm25"):
@@ -96,7 +93,6 @@ def test_any_measure_is_searched_unless_one_is_named(evaluation, tmp_path, run_c
 
 
 def test_a_measure_that_no_record_has_is_refused(evaluation, tmp_path):
-    """With those that there are and the one that was likely meant; without any record there is none to name."""
     with pytest.raises(InputError, match="no record has 'app'; available: ap, rr; did you mean 'ap'"):
         find("0.4", measure="app", runs_dir=tmp_path / "runs")
     with pytest.raises(InputError, match="no records; check --runs-dir"):
@@ -104,7 +100,6 @@ def test_a_measure_that_no_record_has_is_refused(evaluation, tmp_path):
 
 
 def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
-    """Repeats among them, with the gates, failures, delivery and the size of the files."""
     (tmp_path / "web/dense.txt").unlink()
     again = rankledger.evaluate(
         evaluation.record, tracking=False, overrides=["execution.cache=false"], runs_dir=tmp_path / "runs"
@@ -126,7 +121,6 @@ def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
 
 
 def test_a_name_that_is_not_there_is_refused(evaluation, tmp_path):
-    """With the one that was likely meant; where nothing is named and nothing there, the list is empty."""
     with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
         list_evaluations("nigthly", runs_dir=tmp_path / "runs")
     with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
@@ -136,7 +130,6 @@ def test_a_name_that_is_not_there_is_refused(evaluation, tmp_path):
 
 @pytest.mark.parametrize("form", ["id", "path", "accepted", "accepted#bm25"])
 def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
-    """By its id, its path, or what was accepted."""
     shutil.copytree(evaluation.record, tmp_path / "copy")
     if form.startswith("accepted"):
         runs, config = tmp_path / "runs", tmp_path / "config.yaml"
@@ -159,7 +152,6 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
     ],
 )
 def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference, name, said):
-    """No name, no such record, none that passed, no such model."""
     with pytest.raises(InputError) as error:
         show(reference.replace("ID", evaluation.evaluation_id), name=name, runs_dir=tmp_path / "runs")
 
@@ -167,7 +159,6 @@ def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference,
 
 
 def test_what_is_loaded_is_what_was_evaluated(evaluation, tmp_path):
-    """Every table, the scores of queries among them; by default of the last evaluation."""
     loaded = rankledger.load(runs_dir=tmp_path / "runs")
 
     assert loaded.evaluation_id == evaluation.evaluation_id
@@ -176,7 +167,6 @@ def test_what_is_loaded_is_what_was_evaluated(evaluation, tmp_path):
 
 
 def test_the_commands_print_what_was_found(evaluation, run_cli):
-    """The id of the evaluation stands whole in each table, and JSON has all of it; a negative figure is no option."""
     figure = next(line.estimate for line in evaluation.estimates if line.model == "bm25" and line.measure == "ap")
     for words in (["list"], ["list", "--name", "nightly"], ["find", f"{figure:.3f}", "--measure", "ap"]):
         assert evaluation.evaluation_id in run_cli(*words).out
@@ -185,7 +175,6 @@ def test_the_commands_print_what_was_found(evaluation, run_cli):
 
 
 def test_show_prints_what_evaluate_printed(evaluation, run_cli):
-    """Table by table, down to the last line."""
     options = ["--runs-dir", "again"]
     printed = run_cli("evaluate", "config.yaml", "--date", "2026-11-20", "--no-tracking", *options)
 
@@ -215,7 +204,6 @@ def broken(config: Path) -> None:
 @pytest.mark.parametrize("damage", [lambda config: None, broken], ids=["whole", "broken"])
 @pytest.mark.parametrize("sections", SECTIONS, ids=["ties", "gates"])
 def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections, damage):
-    """The tables, the note and the JSON are the same to the letter, with missing outputs, ties, gates and NaN too."""
     suites = {"search": ["ndcg@5,10", "ap", "rr", "fn", "kendall_tau"], "stars": ["rmse", "mae"]}
     config = write_config(tmp_path, {"web": NEWS_AND_MORE, "stars": STARS}, suites, lead="ap", **sections)
     damage(config)

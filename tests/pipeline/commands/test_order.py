@@ -92,7 +92,6 @@ def figures(seed: int, baseline: str, test: str) -> dict[str, object]:
 
 @pytest.mark.parametrize(("baseline", "test"), [("bm25", "randomization"), ("all_pairs", "bootstrap")])
 def test_no_order_in_the_config_decides_a_figure(baseline, test):
-    """To the last digit: scores, figures of one dataset and of all, intervals, differences, p-values, gates."""
     expected = figures(0, baseline, test)
 
     for seed in (1, 2):

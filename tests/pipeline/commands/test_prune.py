@@ -81,7 +81,6 @@ def there(runs: Path) -> set[str]:
 
 
 def test_old_records_go_the_oldest_first(runs):
-    """By days: what is exactly as old as is kept stays; sizes are those of all files."""
     ids = [record(runs, days) for days in (300, 91, 90, 1)]
 
     found = look(runs)
@@ -94,7 +93,6 @@ def test_old_records_go_the_oldest_first(runs):
 
 
 def test_nothing_is_deleted_by_default(runs):
-    """Without --yes it only says what would; then that is what goes, and the second time there is nothing."""
     ids = [record(runs, days) for days in (300, 200, 1)]
     before = there(runs)
 
@@ -107,7 +105,6 @@ def test_nothing_is_deleted_by_default(runs):
 
 
 def test_the_last_record_of_each_evaluation_stays(runs):
-    """However old; a repeated evaluation is no new one."""
     ids = [record(runs, OLD), record(runs, OLD - 1), record(runs, OLD, "weekly")]
     repeat = record(runs, OLD - 2, repeats=ids[0])
 
@@ -116,7 +113,6 @@ def test_the_last_record_of_each_evaluation_stays(runs):
 
 
 def test_what_is_not_delivered_stays(runs):
-    """Until there is a receipt; a record that was never meant for MLflow needs none."""
     waiting = record(runs, OLD, tracking={"wanted": True})
     delivered = record(runs, OLD, tracking={"wanted": True})
     unwanted = record(runs, OLD)
@@ -129,7 +125,6 @@ def test_what_is_not_delivered_stays(runs):
 
 
 def test_what_is_accepted_stays(runs, tmp_path):
-    """In the list beside the config that was evaluated, or beside one that is named; a broken list stops everything."""
     ids = [record(runs, days) for days in (300, 299, 298, 1)]
     elsewhere = tmp_path / "elsewhere"
     config = named_config(elsewhere, "nightly")
@@ -146,7 +141,6 @@ def test_what_is_accepted_stays(runs, tmp_path):
 
 
 def test_without_the_config_nothing_is_known_to_be_not_accepted(runs, tmp_path):
-    """Such a record stays, until its config is named; that of another evaluation says nothing of it."""
     gone = record(runs, OLD, config="gone/config.yaml")
     record(runs, 1)
 
@@ -157,7 +151,6 @@ def test_without_the_config_nothing_is_known_to_be_not_accepted(runs, tmp_path):
 
 
 def test_the_list_is_that_beside_the_runs_folder(runs, tmp_path, monkeypatch):
-    """Not that of another project, whose config has the same name and in which the command happens to run."""
     accepted = record(runs, OLD)
     record(runs, 1)
     entry = Acceptance(record=accepted, manifest_sha256="0" * 64, reason="", accepted="", by="")
@@ -169,7 +162,6 @@ def test_the_list_is_that_beside_the_runs_folder(runs, tmp_path, monkeypatch):
 
 
 def test_what_another_pruning_deleted_meanwhile_is_no_error(runs):
-    """Two at once: the record is gone between the moment at which it is listed and that at which it goes."""
     gone = record(runs, OLD)
 
     for _ in range(2):
@@ -178,7 +170,6 @@ def test_what_another_pruning_deleted_meanwhile_is_no_error(runs):
 
 
 def test_blocks_go_by_their_last_use(runs, tmp_path):
-    """Of two outputs the one that was evaluated again stays; the folders need not be there at all."""
     assert look(runs).n_cached == 0
     collection = search_collection(90, n_queries=6)
     config = write_config(tmp_path / "lab", {"web": collection}, {"search": ["ap"]})
@@ -239,7 +230,6 @@ def tracked(original, tmp_path) -> Tracked:
 
 
 def test_the_runs_go_with_the_record_and_its_receipt(tracked):
-    """All three of the old evaluation; the last has all it had."""
     found = tracked.prune()
 
     assert [(entry.evaluation_id, len(entry.run_ids)) for entry in found.records] == [(tracked.first, 3)]
@@ -248,7 +238,6 @@ def test_the_runs_go_with_the_record_and_its_receipt(tracked):
 
 
 def test_a_receipt_deletes_no_run_of_something_else(tracked):
-    """One that came along with a copied record may name any run: those of the other evaluation stay."""
     mine, other = (read_receipt(tracked.records, found) for found in (tracked.first, tracked.second))
     assert mine is not None
     assert other is not None
@@ -260,13 +249,11 @@ def test_a_receipt_deletes_no_run_of_something_else(tracked):
 
 
 def test_runs_can_be_left(tracked):
-    """The record goes, MLflow is not touched."""
     assert tracked.prune(tracking=False).records[0].run_ids == ()
     assert tracked.active() == {tracked.first, tracked.second}
 
 
 def test_a_record_that_cannot_be_logged_stays(tracked):
-    """The store is away: the record and its receipt stay, and it is said why."""
     found = tracked.prune(tracking_uri="sqlite:///gone.db")
 
     assert found.records == ()
@@ -278,7 +265,6 @@ def test_a_record_that_cannot_be_logged_stays(tracked):
 
 @pytest.mark.parametrize("step", ["delete", "rmtree"])
 def test_a_kill_in_the_middle_is_made_good(tracked, monkeypatch, step: str):
-    """Before the record goes, and while its files do: the next time nothing is left of it."""
     targets: dict[str, tuple[Any, str]] = {"delete": (Records, "delete"), "rmtree": (shutil, "rmtree")}
     with monkeypatch.context() as killed:
         killed.setattr(*targets[step], _killed)
@@ -298,7 +284,6 @@ def _killed(*_: Any, **__: Any) -> None:
 
 
 def test_a_damaged_record_stays_and_is_reported(tracked):
-    """Which store has its runs cannot be read any more; the others are pruned anyway."""
     (tracked.runs / "records" / tracked.first / "config.yaml").unlink()
 
     found = tracked.prune()
@@ -310,7 +295,6 @@ def test_a_damaged_record_stays_and_is_reported(tracked):
 
 
 def test_runs_that_are_gone_already_are_no_error(tracked):
-    """Somebody deleted them by hand, or a pruning before was cut short."""
     receipt = read_receipt(tracked.records, tracked.first)
     assert receipt is not None
     with open_store(Tracking(), Workspace.open(tracked.runs)) as store:
@@ -359,7 +343,6 @@ def partials(runs: Path) -> list[Path]:
     ids=lambda command: command[0],
 )
 def test_a_command_that_writes_clears_what_was_left(left_over, command):
-    """Whether or not it has anything to write."""
     config = write_config(left_over.parent, {"web": search_collection(3, n_queries=3)}, {"search": ["ap"]})
     config.rename("config.yaml")
 
@@ -369,7 +352,6 @@ def test_a_command_that_writes_clears_what_was_left(left_over, command):
 
 @pytest.mark.parametrize("command", [["list"], ["prune", "--keep-days", "0"]], ids=lambda command: command[0])
 def test_a_command_that_only_reads_leaves_it(left_over, command):
-    """It may not be allowed to write there."""
     main(command)
 
     assert len(partials(left_over)) == len(FOLDERS) + 1

@@ -76,7 +76,6 @@ def flip(path: Path, old: str, new: str) -> None:
 
 
 def test_a_record_is_identical_where_nothing_changed(folder):
-    """The same bytes of every table; and nothing is written, neither to the runs folder nor elsewhere."""
     evaluation = evaluate(folder)
     before = sorted(folder.rglob("*"))
 
@@ -88,7 +87,6 @@ def test_a_record_is_identical_where_nothing_changed(folder):
 
 
 def test_what_ran_is_computed_again_whatever_the_defaults_are(folder):
-    """Settings are those of the manifest: another default of the bootstrap or the seed moves nothing."""
     evaluation = evaluate(folder, bootstrap={"resamples": 300, "method": "basic"}, seed=7)
     config = evaluation.record / "config.yaml"
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
@@ -101,7 +99,6 @@ def test_what_ran_is_computed_again_whatever_the_defaults_are(folder):
 
 
 def test_gates_need_no_baseline(folder):
-    """What the record was compared with may be gone: gates decide no figure."""
     first = evaluate(folder)
     gates = [{"name": "no-drop", "measure": "ap", "datasets": "web", "against": "self@last_passed", "margin": 0.5}]
     evaluation = evaluate(folder, gates=gates)
@@ -112,7 +109,6 @@ def test_gates_need_no_baseline(folder):
 
 
 def test_what_failed_then_is_not_evaluated_now(folder):
-    """An output that came late is no part of that night."""
     lab = folder / "lab"
     late = {"bm25": {"outputs": {"web": "web/bm25.txt"}}, "dense": {"outputs": {"web": "web/late.txt"}}}
     evaluation = evaluate(folder, {"web": WEB}, models=late)
@@ -123,7 +119,6 @@ def test_what_failed_then_is_not_evaluated_now(folder):
 
 
 def test_models_that_were_searched_for_are_those_that_were_found(folder):
-    """A model that is new in the folder was not evaluated then."""
     evaluation = evaluate(folder, {"web": WEB}, models={"*": {"outputs": "{dataset}/{model}.txt"}})
     shutil.copy(folder / "lab/web/bm25.txt", folder / "lab/web/another.txt")
 
@@ -131,7 +126,6 @@ def test_models_that_were_searched_for_are_those_that_were_found(folder):
 
 
 def test_dates_and_variables_are_those_of_the_record(folder, monkeypatch):
-    """`{date}` and `${NAME}` in paths stand for what they stood for, whatever the environment says now."""
     lab = folder / "lab"
     write_config(lab, {"web": WEB}, {"search": ["ap"]})
     (lab / "web/bm25.txt").rename(lab / "web/bm25-2026-11-20.txt")
@@ -151,7 +145,6 @@ def test_dates_and_variables_are_those_of_the_record(folder, monkeypatch):
 
 
 def test_scores_made_elsewhere_are_of_the_queries_that_they_were(folder):
-    """Without a queries table the outputs say which queries there are; and their mean of all datasets."""
     lab = folder / "lab"
     lab.mkdir()
     for model, begin in (("judge", 0), ("clicks", 3)):
@@ -176,7 +169,6 @@ def test_scores_made_elsewhere_are_of_the_queries_that_they_were(folder):
 
 
 def test_moved_inputs_are_found_by_their_bytes(folder):
-    """Everything renamed in a folder without its structure; the endings that tell formats are those recorded."""
     evaluation = evaluate(folder)
     (folder / "archive").mkdir()
     files = sorted(path for path in (folder / "lab").rglob("*") if path.is_file() and path.name != "config.yaml")
@@ -202,7 +194,6 @@ def in_parts(folder) -> Evaluation:
 
 
 def test_parts_that_moved_are_read_in_their_order(folder, in_parts):
-    """One moved and another is new: as they were."""
     (folder / "archive").mkdir()
     (folder / "lab/parts/1.tsv").rename(folder / "archive/zzz")
     (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
@@ -213,7 +204,6 @@ def test_parts_that_moved_are_read_in_their_order(folder, in_parts):
 
 
 def test_a_part_that_changed_is_the_one_of_its_name(folder, in_parts):
-    """However many parts there are now; its path is where it is, and not that of a link."""
     part = folder / "lab/parts/1.tsv"
     part.write_text("no ranking\n", encoding="utf-8")
     alone = check(in_parts)
@@ -225,7 +215,6 @@ def test_a_part_that_changed_is_the_one_of_its_name(folder, in_parts):
 
 
 def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
-    """As many parts as there were, and one of them is missing: it is named, and no other is read twice."""
     (folder / "lab/parts/0.tsv").rename(folder / "lab/parts/9.tsv")
     (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
 
@@ -234,7 +223,6 @@ def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
 
 
 def test_inputs_that_are_nowhere_are_all_named(folder):
-    """A line each, with size and hash to look for, and with what to do."""
     evaluation = evaluate(folder, {"web": WEB})
     shutil.rmtree(folder / "lab/web")
 
@@ -248,7 +236,6 @@ def test_inputs_that_are_nowhere_are_all_named(folder):
 
 
 def test_a_flipped_byte_is_named_with_the_figures_that_moved(folder):
-    """The judgments' one grade: both hashes, and the measures of the dataset that it is of alone."""
     evaluation = evaluate(folder)
     flip(folder / "lab/web/judged.txt", " 4\n", " 1\n")
 
@@ -262,7 +249,6 @@ def test_a_flipped_byte_is_named_with_the_figures_that_moved(folder):
 
 
 def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
-    """With every file above 100 bytes a large one, also of inputs that moved, and with a flipped byte."""
     monkeypatch.setattr(input_files, "_LARGEST", 100)
     monkeypatch.setattr(input_files, "_RANGE", 64)
     evaluation = evaluate(folder, {"web": WEB})
@@ -280,7 +266,6 @@ def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
 
 
 def test_a_flipped_byte_in_a_moved_input_is_named_too(folder):
-    """It is not found by its bytes, but by its name."""
     evaluation = evaluate(folder, {"web": WEB})
     (folder / "lab").rename(folder / "archive")
     flip(folder / "archive/web/bm25.txt", "1", "2")
@@ -293,7 +278,6 @@ def test_a_flipped_byte_in_a_moved_input_is_named_too(folder):
 
 
 def test_the_right_file_is_preferred_to_a_changed_one(folder):
-    """Where the input was overwritten, and a copy is in the archive, nothing is different."""
     evaluation = evaluate(folder, {"web": WEB})
     (folder / "archive").mkdir()
     shutil.copy(folder / "lab/web/judged.txt", folder / "archive/kept")
@@ -305,7 +289,6 @@ def test_the_right_file_is_preferred_to_a_changed_one(folder):
 
 
 def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder):
-    """An empty line at the end: the figures are those that were, and the input is not."""
     evaluation = evaluate(folder, {"web": WEB})
     with (folder / "lab/web/judged.txt").open("a", encoding="utf-8") as file:
         file.write("\n")
@@ -316,7 +299,6 @@ def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder):
 
 
 def test_unreadable_inputs_are_reported(folder):
-    """Judgments: nothing can be evaluated; an output: the others are, and its rows are gone."""
     evaluation = evaluate(folder, {"web": WEB})
     judged, output = folder / "lab/web/judged.txt", folder / "lab/web/bm25.txt"
     kept = output.read_bytes()
@@ -334,7 +316,6 @@ def test_unreadable_inputs_are_reported(folder):
 
 
 def test_numbers_from_outside_are_inputs(folder):
-    """A latency that was changed since is named, though it decides no figure."""
     lab = folder / "lab"
     lab.mkdir()
     (lab / "extra.json").write_text('{"latency": 12}', encoding="utf-8")
@@ -348,7 +329,6 @@ def test_numbers_from_outside_are_inputs(folder):
 
 
 def test_a_metric_that_is_defined_otherwise_is_named(folder, monkeypatch):
-    """A later version of ap: what it was and what it is; the figures decide the verdict."""
     evaluation = evaluate(folder, {"web": WEB})
     later = replace(METRICS["ap"], version=METRICS["ap"].version + 1)
     monkeypatch.setattr(measure, "METRICS", {**METRICS, "ap": later})
@@ -359,7 +339,6 @@ def test_a_metric_that_is_defined_otherwise_is_named(folder, monkeypatch):
 
 
 def test_other_versions_are_named_beside_the_verdict(folder):
-    """A record of another numpy and another Python that gave the same bytes."""
     evaluation = evaluate(folder, {"web": WEB})
     manifest = manifest_of(evaluation.record)
     numpy = manifest["environment"]["packages"]["numpy"]
@@ -371,7 +350,6 @@ def test_other_versions_are_named_beside_the_verdict(folder):
 
 
 def test_last_bits_are_equal_and_more_is_different(folder):
-    """A record whose figures are off by 1e-15 is equal; by 1e-9 it is different, with every moved figure counted."""
     evaluation = evaluate(folder, {"web": WEB})
     for off, verdict in ((1e-15, "equal"), (1e-9, "different")):
         summary = evaluation.record / "summary.csv"
@@ -389,14 +367,12 @@ def test_last_bits_are_equal_and_more_is_different(folder):
 
 
 def test_a_record_may_lie_anywhere(folder):
-    """Right below the root there is no folder that once held the runs folder."""
     evaluation = evaluate(folder, {"web": WEB})
 
     assert config_of(replace(read_record(evaluation.record), path=Path("/record"))) == Path("lab/config.yaml")
 
 
 def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
-    """If the config is missing, nothing is known of its repository: not the commit of the working directory."""
     evaluation = evaluate(folder, {"web": WEB})
     manifest = manifest_of(evaluation.record)
     manifest["environment"]["git"] = {"commit": "0" * 40, "branch": None, "url": None, "dirty": False}
@@ -410,7 +386,6 @@ def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
 
 
 def test_from_a_run_in_an_empty_folder_with_only_the_inputs(folder, monkeypatch):
-    """The record is copied from MLflow; identical; and with a flipped byte the input is named."""
     config = write_config(folder / "lab", {"web": WEB}, {"search": ["ap"]})
     evaluation = rankledger.evaluate(config.relative_to(folder))
     receipt = read_receipt(open_records(folder / "runs"), evaluation.evaluation_id)

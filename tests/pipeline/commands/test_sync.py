@@ -76,7 +76,6 @@ def runs(once: Path, tmp_path: Path) -> Path:
 
 
 def test_three_nights_without_a_store_are_delivered_in_order_and_once(tmp_path, monkeypatch):
-    """Each evaluation ends well and says why MLflow lacks it; then one `sync` tells all three with their own dates."""
     address = f"sqlite:///{tmp_path}/away/mlflow.db"
     (tmp_path / "away").touch()  # where its folder should be
     config = config_in(tmp_path, tracking={"uri": address})
@@ -98,7 +97,6 @@ def test_three_nights_without_a_store_are_delivered_in_order_and_once(tmp_path, 
 
 
 def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
-    """What was removed for good, as by `mlflow gc`, does not come back by itself; with `again` it does, unchanged."""
     before = logged(runs)
     (runs / "mlflow.db").unlink()
 
@@ -111,7 +109,6 @@ def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
 
 
 def test_a_deleted_run_stays_deleted(runs):
-    """Somebody deleted a run: `sync --again` does not bring it back, nor makes another."""
     client = client_of(f"sqlite:///{runs}/mlflow.db")
     (run,) = own_runs(client)
     client.delete_run(run.info.run_id)
@@ -123,7 +120,6 @@ def test_a_deleted_run_stays_deleted(runs):
 
 
 def test_what_was_not_to_be_tracked_is_not(tmp_path):
-    """By the command line or by the config: `sync` passes it over."""
     for name, options, sections in (("a", {"tracking": False}, {}), ("b", {}, {"tracking": {"enabled": False}})):
         rankledger.evaluate(config_in(tmp_path / name, **sections), runs_dir=tmp_path / "runs", **options)
 
@@ -133,7 +129,6 @@ def test_what_was_not_to_be_tracked_is_not(tmp_path):
 
 @pytest.mark.parametrize(("away", "n_asked"), [(True, 1), (False, 3)])
 def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, away, n_asked):
-    """The others fail likewise without waiting; a reachable store that refuses one record gets the others."""
     (tmp_path / "far").mkdir()
     config, place = config_in(tmp_path, tracking={"enabled": False}), Remote(f"file://{tmp_path}/far")
     nights = [evaluated(config, night, monkeypatch) for night in NIGHTS]
@@ -165,7 +160,6 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
 
 def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, run_cli):
-    """A deleted experiment is that evaluation's trouble alone; it is reported in a line, and the exit code is 5."""
     rankledger.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
     for receipt in (runs / "records").glob("*/receipt.json"):
         receipt.unlink()
@@ -181,7 +175,6 @@ def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, run_cli):
 
 
 def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
-    """At `tracking.timeout`, here a second, whatever the server does; it is said in a line, and the record is whole."""
     import socket
 
     with socket.socket() as silent:
@@ -197,7 +190,6 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
 
 
 def test_sync_reads_the_variables_of_the_users_own_config(tmp_path, monkeypatch, run_cli):
-    """As `evaluate` does, without a further option."""
     monkeypatch.setenv("TEAM_HOST", f"127.0.0.1:{free_port()}")
     monkeypatch.setenv("TEAM_TIME", "5s")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -209,7 +201,6 @@ def test_sync_reads_the_variables_of_the_users_own_config(tmp_path, monkeypatch,
 
 
 def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
-    """Not to the default one where the variable is gone; it is set again, or the store is named."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
     evaluation = rankledger.evaluate(config_in(tmp_path), runs_dir=tmp_path / "runs")
@@ -229,7 +220,6 @@ def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, 
 
 
 def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
-    """Nor where the second call for the night, which delivers what the first could not, lacks the variable."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
     config = config_in(tmp_path)
@@ -244,7 +234,6 @@ def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, m
 
 
 def test_a_folder_of_records_may_be_anywhere(tmp_path):
-    """A path in `records` starts at the config's folder, and the record's own copy of the config still leads there."""
     config = config_in(tmp_path / "configs", records="../kept")
 
     evaluation = rankledger.evaluate(config, runs_dir=tmp_path / "runs", tracking=False)
@@ -255,7 +244,6 @@ def test_a_folder_of_records_may_be_anywhere(tmp_path):
 
 
 def test_a_later_delivery_logs_the_same_as_an_immediate_one(runs, once):
-    """What `sync` logs of an evaluation is what `evaluate` logs: notes, tags, params, metrics, inputs, times."""
     (runs / "mlflow.db").unlink()
     for receipt in runs.glob("records/*/receipt.json"):
         receipt.unlink()

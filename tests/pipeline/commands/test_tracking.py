@@ -44,7 +44,6 @@ def stores(opened: list[str], tmp_path: Path) -> Stores:
 
 
 def test_an_address_without_a_scheme_is_no_file(tmp_path):
-    """A local database of that name would hold the runs, and the server none."""
     with pytest.raises(
         InputError, match=r"write http://mlflow\.example:5000 or https://mlflow\.example:5000 for a server"
     ):
@@ -52,7 +51,6 @@ def test_an_address_without_a_scheme_is_no_file(tmp_path):
 
 
 def test_each_store_is_opened_once(stores, opened):
-    """However many records it has, and in whatever order they come."""
     with stores:
         for tracking in (ONE, OTHER, ONE, OTHER):
             with stores.at(tracking) as store:
@@ -62,7 +60,6 @@ def test_each_store_is_opened_once(stores, opened):
 
 
 def test_a_store_that_cannot_be_reached_is_given_up_alone(stores):
-    """It is not asked again, and says the same; another one is."""
     with stores:
         with pytest.raises(TrackingError), stores.at(ONE):
             raise TrackingError("no answer", unreachable=True)
@@ -74,7 +71,6 @@ def test_a_store_that_cannot_be_reached_is_given_up_alone(stores):
 
 
 def test_a_store_that_refused_one_record_is_asked_for_the_next(stores):
-    """A refusal is of the record, not of the store."""
     with stores:
         with pytest.raises(TrackingError), stores.at(ONE):
             raise TrackingError("refused")
@@ -96,7 +92,6 @@ def test_a_store_that_refused_one_record_is_asked_for_the_next(stores):
     ],
 )
 def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monkeypatch, variable, expected):
-    """MLFLOW_TRACKING_URI, whose paths start at the working directory as in MLflow; empty counts as not set."""
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", variable)
@@ -118,14 +113,12 @@ def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monke
     ],
 )
 def test_the_page_of_a_run_is_one_for_model_training(server, page):
-    """The setting stands behind the path of MLflow's pages, where they read it; a store without pages has its name."""
     receipt = Receipt("20261120T020000Z-nightly-1f0c9a2b", "a" * 64, server, "7", "0a1b", (), "2026-11-20T02:00:00Z")
 
     assert receipt.page == page
 
 
 def test_an_evaluation_and_its_last_lines_name_the_store_of_the_environment(tmp_path, monkeypatch, capfd):
-    """Nothing is in the runs folder's own store; `sync` finds nothing left to do."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///chosen.db")
     config = write_config(tmp_path, {"web": search_collection(3, n_queries=6)}, {"search": ["ap"]}, report=False)
