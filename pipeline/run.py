@@ -58,7 +58,8 @@ def compute(
             before=evaluated_inputs(opened.record) if opened.record else None,
         )
     if opened.is_in_memory:
-        inputs = replace(inputs, failures=tuple(map(with_python_advice, inputs.failures)))
+        advised = {failure.output: with_python_advice(failure) for failure in inputs.failures}
+        inputs = replace(inputs, outputs={**inputs.outputs, **advised})
     check_comparison(opened, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)

@@ -79,7 +79,7 @@ def read_shard(
         workers_of(loaded.config, jobs, backend, scheduler),
         store=store,
     )
-    n_parsed = sum(inputs.parsed[key] for key in inputs.joined)
+    n_parsed = sum(output.parsed for output in inputs.joined.values())
     n_left = len(planned.tasks) - len(kept)
     return ShardResult(
         shard,

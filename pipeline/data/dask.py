@@ -28,7 +28,7 @@ from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing
 from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.joined import Failure
-from rankledger.pipeline.data.outputs import MOST_RANGES, EvaluatedInputs, OutputReader, OutputStore, ReadElsewhere
+from rankledger.pipeline.data.outputs import MOST_RANGES, Elsewhere, EvaluatedInputs, OutputReader, OutputStore
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import DaskScheduler, Workers, limit_cores
 from rankledger.pipeline.support.progress import each
@@ -45,7 +45,7 @@ class DaskError(InputError):
 
 def read_with_dask(
     scheduler: DaskScheduler, tasks: Sequence[Task], readers: Mapping[str, OutputReader], before: EvaluatedInputs | None
-) -> tuple[dict[OutputKey, ReadElsewhere | Failure], tuple[str, ...]]:
+) -> tuple[dict[OutputKey, Elsewhere | Failure], tuple[str, ...]]:
     """Read the outputs that the output cache can hold into it. Return the answers and remarks."""
     stores: dict[str, OutputStore] = {}
     for name, reader in readers.items():
@@ -65,7 +65,7 @@ def read_with_dask(
         session = _Session(client, scheduler, calls)
         answers = dict(each("Reading on Dask", session.read([*calls]), len(calls), "outputs"))
     outputs = {task.key: _localize(task, answers[task.key]) for task in tasks if task.key in answers}
-    parsed = [output.parsed for output in outputs.values() if isinstance(output, ReadElsewhere)]
+    parsed = [output[1] for output in outputs.values() if not isinstance(output, Failure)]
     counts = f"{sum(parsed)}; found in the output cache: {len(parsed) - sum(parsed)}"
     remarks = [f"outputs read on the Dask cluster {scheduler.address}: {counts}"]
     if session.n_lost:
@@ -73,7 +73,7 @@ def read_with_dask(
     return outputs, tuple(remarks)
 
 
-def _localize(task: Task, answer: ReadElsewhere | str) -> ReadElsewhere | Failure:
+def _localize(task: Task, answer: Elsewhere | str) -> Elsewhere | Failure:
     folder = str(Path.cwd()).rstrip(os.sep) + os.sep
 
     def name(text: str) -> str:
@@ -81,8 +81,8 @@ def _localize(task: Task, answer: ReadElsewhere | str) -> ReadElsewhere | Failur
 
     if isinstance(answer, str):
         return Failure(task.dataset, task.model, name(answer), task.replicate)
-    files = tuple(replace(file, path=name(file.path)) for file in answer.files)
-    return replace(answer, files=files, remarks=tuple(map(name, answer.remarks)))
+    files, parsed, remarks = answer
+    return tuple(replace(file, path=name(file.path)) for file in files), parsed, tuple(map(name, remarks))
 
 
 @contextmanager
@@ -133,7 +133,7 @@ class _Session:
         self._seen_at = time.monotonic()
         self.n_lost = 0  # workers that left
 
-    def read(self, keys: Sequence[OutputKey]) -> Iterator[tuple[OutputKey, ReadElsewhere | str]]:
+    def read(self, keys: Sequence[OutputKey]) -> Iterator[tuple[OutputKey, Elsewhere | str]]:
         from distributed import KilledWorker
 
         address, timeout, versions = self._scheduler.address, self._scheduler.timeout, _find_versions()
@@ -200,7 +200,7 @@ class _Call(tuple[Mapping[str, str], bytes]):
         return _answer, tuple(self)
 
 
-def _answer(versions: Mapping[str, str], arguments: bytes) -> ReadElsewhere | str:
+def _answer(versions: Mapping[str, str], arguments: bytes) -> Elsewhere | str:
     from distributed import get_worker
 
     worker = get_worker()
@@ -218,10 +218,10 @@ def _answer(versions: Mapping[str, str], arguments: bytes) -> ReadElsewhere | st
             reader = OutputReader(dataset, kept.conventions, depth=0, compared=0, kept=kept)
             n_ranges = min(share, Workers().n_jobs, MOST_RANGES)
             try:
-                read = reader.read_source(output, recorded, allow_no_overlap, at_a_time=n_ranges)
+                read = reader.read(output, recorded, allow_no_overlap, at_a_time=n_ranges)
             except InputError as error:
                 return str(error)
-            return ReadElsewhere(read.files, read.parsed, read.remarks)
+            return read.files, read.parsed, read.remarks
     except (InputError, CacheError, OSError, MemoryError) as error:  # the machine's fault
         raise DaskError(f"{host}: {error}") from None
 

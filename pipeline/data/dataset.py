@@ -204,21 +204,13 @@ def read_output(
     n_rows: int = PART_ROWS,
     folder: Path | None = None,
     at_a_time: int = 1,
-) -> tuple[tuple[InputFile, ...], JudgedOutput]:
+) -> JudgedOutput:
     """Read one model's output and join it with the dataset.
 
-    Args:
-        dataset: Dataset.
-        output: Rankings or predictions.
-        conventions: Conventions.
-        with_catalogue: True if a measure needs the recommended documents.
-        depth: Ranks down to which it needs them.
-        compared: Ranks down to which rankings are compared with another model's. 0 for none.
-        of_probabilities: Measure that takes only predictions from 0 to 1. Empty if none.
-        allow_no_overlap: True if the output may have no query, document or pair of the dataset.
-        n_rows: Approximate rows of a part.
-        folder: Folder for scattered rows. None for the system's.
-        at_a_time: Parts that are parsed and joined in parallel, without effect on the result.
+    `depth` counts the ranks down to which a measure needs the recommended documents, and `compared` those down to which
+    rankings are compared with another model's. `of_probabilities` is a measure that takes only predictions from 0 to 1.
+    `n_rows` is the approximate size of a part, of which `at_a_time` are parsed in parallel. Scattered rows go to
+    `folder`.
 
     Raises:
         InputError: The output is missing or malformed, has nothing in common with the dataset, or predicts no
@@ -237,19 +229,19 @@ def read_output(
         absent = joined.query_ids[joined.missing].tolist()
         alike = similar_ids(others, absent, "queries", "without output", len(joined.query_ids) - len(absent))
         quality = replace(joined.quality, look_alikes=alike)
-        return rows.files, replace(joined, quality=quality, remarks=rows.remarks)
+        return replace(joined, quality=quality, remarks=rows.remarks, files=rows.files)
     ranges = readers.RankingRanges(output, by=row_order(conventions), n_rows=n_rows)
     depths = Depths(depth if with_catalogue else 0.0, compared)
     join = RankingJoin(dataset.judgments, conventions, depths, dataset.excluded)
     join.add_ranges(ranges, folder, at_a_time)
-    files = tuple(ranges.files)
     if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
         _refuse_other_rows(ranges, dataset)  # the join's message would say less
     joined = join.joined(output.path, dataset.n_documents, dataset.catalogue if with_catalogue else None)
+    joined = replace(joined, files=tuple(ranges.files))
     if not allow_no_overlap and joined.hits is not None and not joined.hits.ranks.size:
         _refuse_other_rows(ranges, dataset)
         joined = replace(joined, unmatched=find_unmatched(dataset.judgments, dataset.catalogue, ranges))
-    return files, joined
+    return joined
 
 
 def returns_any(output: Source, documents: pa.StringArray, conventions: Conventions) -> bool:

@@ -45,6 +45,7 @@ from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 
 
@@ -267,6 +268,8 @@ class ExternalOutput:
     # by query, the field that tells what was asked, and its digest
     contents: Mapping[str, str] = field(default_factory=dict)
     has_chosen_ids: bool = False  # True if the config names the column of the ids
+    scores: Scores | None = None  # on the queries of the dataset, once these are known
+    quality: JoinStats = field(default_factory=lambda: JoinStats(0, 0, 0))
 
     def matched(self, known: Mapping[str, str], path: str) -> ExternalOutput:
         ids, n_differing = rename_by_content(self.contents, known)

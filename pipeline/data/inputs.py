@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,22 +27,25 @@ from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats, Jud
 from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.data.outputs import (
     MOST_RANGES,
+    Elsewhere,
     EvaluatedInputs,
     OutputReader,
-    ReadElsewhere,
-    ReadOutput,
-    judging_warnings,
     left_to_evaluation,
     output_store,
     refuse_changed,
     replicate_of,
-    replicate_warnings,
     replicates_by_model,
 )
-from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, similar_ids, small_overlap
+from rankledger.pipeline.data.overlap import (
+    odd_rankings,
+    refuse_other_queries,
+    short_lists,
+    similar_ids,
+    small_overlap,
+    unequal_judging,
+)
 from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.data.readers import find_cut_number
-from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, give_back_memory
@@ -84,15 +87,6 @@ T = TypeVar("T")
 _COLUMNS = ": columns: "  # between a layout and the names of its columns, in a remark
 
 
-@dataclass(frozen=True, eq=False)
-class _ExternalScores:
-    scores: Scores
-    quality: JoinStats
-    files: tuple[InputFile, ...]
-    remarks: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-
-
 def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Failure:
     try:
         return read(*arguments)
@@ -106,7 +100,7 @@ def _read_external(
     conventions: Conventions,
     workers: Workers,
     before: EvaluatedInputs | None,
-) -> tuple[ExternalDataset, dict[OutputKey, _ExternalScores | Failure]]:
+) -> tuple[ExternalDataset, dict[OutputKey, ExternalOutput | Failure]]:
     from rankledger.pipeline.data.external_scores import external_dataset, read_external_scores
     from rankledger.pipeline.data.logs import read_log
 
@@ -138,7 +132,7 @@ def _scores(
     external: ExternalDataset,
     conventions: Conventions,
     is_allowed: bool,
-) -> _ExternalScores:
+) -> ExternalOutput:
     if not is_allowed:
         refuse_other_queries(output.path, output.query_ids, external.query_ids, what="queries")
     take, missing, quality = output.of(external.query_ids, conventions)
@@ -163,17 +157,17 @@ def _scores(
         replicate=task.replicate,
         unscored=np.array(False) if output.unscored is None else take(output.unscored.astype(np.float64)) == 1,
     )
-    warnings = [*output.warnings]
+    odd = None
     if output.weights is not None and output.n_rows_of is not None:
         from rankledger.pipeline.data.logs import odd_weights
 
         n_rows = np.nan_to_num(take(output.n_rows_of))
         odd = odd_weights(take(output.weights), n_rows, external.groups.clusters, output.weighed_by)
-        warnings += [odd] if odd else []
-    return _ExternalScores(scores, quality, output.files, output.remarks, tuple(warnings))
+    warnings = [warning for warning in (*output.warnings, odd, _unscored(scores)) if warning]
+    return replace(output, scores=scores, quality=quality, warnings=tuple(warnings))
 
 
-Output: TypeAlias = ReadOutput | _ExternalScores | Failure
+Output: TypeAlias = "JudgedOutput | ExternalOutput | Failure"
 
 
 def _refuse_unmatched(
@@ -184,13 +178,13 @@ def _refuse_unmatched(
 ) -> dict[OutputKey, Failure]:
     refused: dict[OutputKey, Failure] = {}
     for key, output in read.items():
-        unmatched = output.joined.unmatched if isinstance(output, ReadOutput) else None
-        if unmatched is None:
+        if not (isinstance(output, JudgedOutput) and output.unmatched):
             continue
+        refusal, documents = output.unmatched
         others = [other for other, found in read.items() if other[0] == key[0] and _n_hits(found)]
-        calls = [(readers[key[0]], outputs[other], unmatched.documents) for other in others]
+        calls = [(readers[key[0]], outputs[other], documents) for other in others]
         if not any(workers.run("Reading", _returns_any, calls, unit="outputs")):
-            refused[key] = Failure(*model_of(key), unmatched.refusal, replicate_of(key))
+            refused[key] = Failure(*model_of(key), refusal, replicate_of(key))
     return refused
 
 
@@ -202,8 +196,7 @@ def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray
 
 
 def _n_hits(output: Output) -> int | None:
-    hits = output.joined.hits if isinstance(output, ReadOutput) else None
-    return None if hits is None else len(hits.ranks)
+    return len(output.hits.ranks) if isinstance(output, JudgedOutput) and output.hits is not None else None
 
 
 def _data_warnings(
@@ -222,8 +215,7 @@ def _data_warnings(
         known = {
             key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
         }
-        lengths = _lengths({key: output.joined for key, output in known.items() if isinstance(output, ReadOutput)})
-        lists = {model: own_lists for (_, model), own_lists in lengths.items()}
+        lists = {model: lengths for (_, model), lengths in _shortest_lists(known).items()}
         baselines = planned.comparison.rules.baselines if planned.comparison else ()
         cutoffs = {measure.k: str(measure) for measure in reversed(dataset.measures) if measure.k}
         for key, output in known.items():
@@ -232,24 +224,56 @@ def _data_warnings(
             if isinstance(own, DatasetInput):
                 score = outputs[key].columns.get("score", "")
                 found += odd_rankings(len(own.query_ids), output.quality, own.judgments, score)
-            if isinstance(own, DatasetInput) and isinstance(output, ReadOutput) and output.joined.hits:
+            if isinstance(own, DatasetInput) and isinstance(output, JudgedOutput) and output.hits:
                 model = model_of(key)[1]
                 beside = {name: lists[name] for name in baselines if name != model and name in lists} or lists
-                found.append(short_lists(model, output.joined.hits, own.judgments, cutoffs, beside, own.n_documents))
+                found.append(short_lists(model, output.hits, own.judgments, cutoffs, beside, own.n_documents))
             found += [output.quality.look_alikes, find_cut_number(outputs[key])]
-            if isinstance(output, _ExternalScores):
-                found += [*output.warnings, _unscored(output.scores)]
+            found += output.warnings if not isinstance(output, JudgedOutput) else ()
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
             yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
-        yield from replicate_warnings(planned, known)
+        yield from _replicate_warnings(planned, known)
         if isinstance(own, DatasetInput):
-            yield from judging_warnings(planned, dataset, own, known, conventions)
+            yield from _judging_warnings(planned, dataset, own, known, conventions)
 
 
-def _lengths(joined: Mapping[OutputKey, JudgedOutput]) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+def _replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[DataWarning]:
+    replicates = replicates_by_model(keys)
+    first: tuple[str, str] | None = None
+    for task, names in replicates.items():
+        if len(names) == 1:
+            yield DataWarning(*task, "only one replicate; nothing is claimed of any other")
+    for task, names in replicates.items():
+        if planned.models[task[1]].shared_seeds:
+            first = first or task
+            if {*names} != {*replicates[first]}:
+                both = f"{', '.join(names)} and {', '.join(replicates[first])}"
+                reason = f"for their replicates are not the same: {both}"
+                yield DataWarning(*task, f"not paired with {first[1]} by seed, {reason}")
+
+
+def _judging_warnings(
+    planned: Plan,
+    dataset: PlannedDataset,
+    own: DatasetInput,
+    read: Mapping[OutputKey, Output],
+    conventions: Conventions,
+) -> Iterator[DataWarning]:
+    retrieved: dict[str, list[RetrievedRanks]] = {}
+    for key, output in read.items():
+        if isinstance(output, JudgedOutput) and output.hits is not None:
+            retrieved.setdefault(model_of(key)[1], []).append(RetrievedRanks(own.judgments, output.hits))
+    compared = planned.comparison
+    pairs = None if compared is None else compared.pairs.get(dataset.name, ())
+    measures = dataset.measures if compared is None else compared.measures[dataset.name]
+    for line in unequal_judging(retrieved, measures, pairs, conventions):
+        yield DataWarning(dataset.name, "", line)
+
+
+def _shortest_lists(outputs: Mapping[OutputKey, Output]) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
     lengths: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
-    for key, output in joined.items():
-        if output.hits is not None:
+    for key, output in outputs.items():
+        if isinstance(output, JudgedOutput) and output.hits is not None:
             own = output.hits.n_retrieved
             lengths[model_of(key)] = np.minimum(lengths.get(model_of(key), own), own)
     return lengths
@@ -264,17 +288,33 @@ def _unscored(scores: Scores) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Everything that was read. A task has a join, external scores, or a failure."""
+    """Everything that was read. An output is joined, has external scores, or failed."""
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
-    joined: Mapping[OutputKey, JudgedOutput]
-    external_scores: Mapping[OutputKey, Scores]
-    files: Mapping[OutputKey, tuple[InputFile, ...]]
-    quality: Mapping[OutputKey, JoinStats]
-    failures: tuple[Failure, ...]
-    parsed: Mapping[OutputKey, bool]  # True if the rows of the output were parsed, not taken from the output cache
+    outputs: Mapping[OutputKey, Output]
     remarks: tuple[str, ...]  # on datasets, recognised layouts and the output cache
     warnings: tuple[DataWarning, ...] = ()  # likely mistakes in the inputs
+
+    @cached_property
+    def joined(self) -> Mapping[OutputKey, JudgedOutput]:
+        return {key: output for key, output in self.outputs.items() if isinstance(output, JudgedOutput)}
+
+    @cached_property
+    def external_scores(self) -> Mapping[OutputKey, Scores]:
+        others = {key: output for key, output in self.evaluated_outputs.items() if not isinstance(output, JudgedOutput)}
+        return {key: output.scores for key, output in others.items() if output.scores is not None}
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        return tuple(output for output in self.outputs.values() if isinstance(output, Failure))
+
+    @cached_property
+    def evaluated_outputs(self) -> Mapping[OutputKey, JudgedOutput | ExternalOutput]:
+        return {key: output for key, output in self.outputs.items() if not isinstance(output, Failure)}
+
+    @cached_property
+    def quality(self) -> Mapping[OutputKey, JoinStats]:
+        return {key: output.quality for key, output in self.evaluated_outputs.items()}
 
     @property
     def contents(self) -> dict[str, Mapping[str, str]]:
@@ -303,7 +343,7 @@ class Inputs:
     @property
     def lengths(self) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
         """(Q,) documents of each list, by dataset and model, the minimum over replicates."""
-        return _lengths(self.joined)
+        return _shortest_lists(self.joined)
 
     @property
     def reasons(self) -> dict[tuple[str, str], str]:
@@ -314,8 +354,7 @@ class Inputs:
         read, joined = self.datasets[dataset], self.joined.get((dataset, model))
         if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
             return None
-        judged = read.judgments
-        return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
+        return RetrievedRanks(read.judgments, joined.hits)
 
     def missing_share(self, scores: Scores, lacking: Callable[[Scores], Bools], n_gone: int) -> float:
         """Return the share of queries that are gone or lack output or score, over all replicates."""
@@ -365,38 +404,30 @@ def read_inputs(
             tasks = [task for task in present if task.dataset == dataset.name]
             datasets[dataset.name], scores = _read_external(dataset, tasks, conventions, workers, before)
             read |= scores
-    elsewhere: dict[OutputKey, ReadElsewhere | Failure] = {}
+    elsewhere: dict[OutputKey, Elsewhere | Failure] = {}
     noted: tuple[str, ...] = ()
-    if workers.scheduler:
-        elsewhere, noted = read_with_dask(workers.scheduler, present, readers, before)
+    if workers.dask:
+        elsewhere, noted = read_with_dask(workers.dask, present, readers, before)
     read |= _read_judged(present, readers, workers, before, elsewhere)
-    read |= _refuse_unmatched(read, {task.key: task.output for task in present}, readers, workers)
+    read |= _refuse_unmatched(read, {task.key: task.output.shown for task in present}, readers, workers)
     give_back_memory()
-    inputs = {task.key: _as_recorded(task, read, before) for task in planned.tasks}
-    evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
-    joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
-    remarks += [*noted, *(remark for output in evaluated.values() for remark in output.remarks)]
-    remarks += _outside_of_catalogues(joined)
-    if workers.scheduler and (n_here := len(present) - len(elsewhere)):
+    outputs = {task.key: _as_recorded(task, read, before) for task in planned.tasks}
+    evaluated = [output for output in outputs.values() if not isinstance(output, Failure)]
+    remarks += [*noted, *(remark for output in evaluated for remark in output.remarks)]
+    remarks += _outside_of_catalogues(outputs)
+    if workers.dask and (n_here := len(present) - len(elsewhere)):
         remarks += [left_to_evaluation(n_here)]
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
-        joined={key: output.joined for key, output in joined.items()},
-        external_scores={
-            key: output.scores for key, output in evaluated.items() if isinstance(output, _ExternalScores)
-        },
-        files={key: output.files for key, output in evaluated.items()},
-        quality={key: output.quality for key, output in evaluated.items()},
-        failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
-        parsed={key: key not in joined or joined[key].parsed for key in inputs},
+        outputs=outputs,
         remarks=tuple(_merged(remarks)),
-        warnings=tuple(_data_warnings(planned, datasets, inputs, conventions)),
+        warnings=tuple(_data_warnings(planned, datasets, outputs, conventions)),
     )
 
 
-def _outside_of_catalogues(joined: Mapping[OutputKey, ReadOutput]) -> Iterator[str]:
-    for key, output in joined.items():
-        block = output.joined.catalogue
+def _outside_of_catalogues(outputs: Mapping[OutputKey, Output]) -> Iterator[str]:
+    for key, output in outputs.items():
+        block = output.catalogue if isinstance(output, JudgedOutput) else None
         others = block.codes[block.codes >= block.n_documents] if block and block.n_documents else ()
         if len(others):
             name, model = model_of(key)
@@ -465,24 +496,24 @@ def _read_judged(
     readers: Mapping[str, OutputReader],
     workers: Workers,
     before: EvaluatedInputs | None,
-    elsewhere: Mapping[OutputKey, ReadElsewhere | Failure],
-) -> dict[OutputKey, ReadOutput | Failure]:
-    failed = {key: output for key, output in elsewhere.items() if isinstance(output, Failure)}
-    tasks = [task for task in tasks if task.dataset in readers and task.key not in failed]
-    recorded = [before.outputs.get(task.key, ()) if before else () for task in tasks]
-    outputs = [
-        OutputToRead(source, reader.dataset.kind == "rankings", partial(reader.is_cached, source, files, allowed))
-        for task, files in zip(tasks, recorded, strict=True)
-        for source, reader, allowed in [(task.output.shown, readers[task.dataset], _is_allowed(task, before))]
-        if task.key not in elsewhere
-    ]
+    elsewhere: Mapping[OutputKey, Elsewhere | Failure],
+) -> dict[OutputKey, JudgedOutput | Failure]:
+    read = {key: output for key, output in elsewhere.items() if isinstance(output, Failure)}
+    outputs: list[OutputToRead] = []
+    calls = []
+    tasks = [task for task in tasks if task.dataset in readers and task.key not in read]
+    for task in tasks:
+        reader, source = readers[task.dataset], task.output.shown
+        recorded = before.outputs.get(task.key, ()) if before else ()
+        arguments = source, recorded, _is_allowed(task, before)
+        if task.key not in elsewhere:
+            outputs.append((source, reader.dataset.kind == "rankings", partial(reader.is_cached, *arguments)))
+        calls.append((task, reader.read, *arguments, elsewhere.get(task.key)))
     workers, at_a_time = plan_reading(workers, outputs) if outputs else (workers, 1)
-    calls = [
-        (task, readers[task.dataset].read, task, files, _is_allowed(task, before), elsewhere.get(task.key), at_a_time)
-        for task, files in zip(tasks, recorded, strict=True)
-    ]
-    read: list[ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
-    return failed | {task.key: output for task, output in zip(tasks, read, strict=True)}
+    answers: list[JudgedOutput | Failure] = workers.run(
+        "Reading", _attempt, [(*call, at_a_time) for call in calls], unit="outputs"
+    )
+    return read | {task.key: output for task, output in zip(tasks, answers, strict=True)}
 
 
 def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings", "confidence"]) -> float:
@@ -495,19 +526,14 @@ def _is_allowed(task: Task, before: EvaluatedInputs | None) -> bool:
     return task.allow_no_overlap or (before is not None and bool(before.outputs.get(task.key)))
 
 
-@dataclass(frozen=True)
-class OutputToRead:
-    """Output that is to be read."""
-
-    source: Source
-    in_ranges: bool
-    is_cached: Callable[[], bool] = lambda: False  # returns whether the cache has it; called only if it does not fit
+OutputToRead: TypeAlias = tuple[Source, bool, Callable[[], bool]]
+"""Output, True if it can be read in ranges, and whether the cache has it, which is asked only if it does not fit."""
 
 
 def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Workers, int]:
     """Return the workers that read these outputs, and the number of parts that each has at a time."""
     limit = MemoryLimit.of(workers.memory)
-    peaks = {output.source.path: peak for output in outputs if (peak := _peak_within(limit, output)) is not None}
+    peaks = {output[0].path: peak for output in outputs if (peak := _peak_within(limit, *output)) is not None}
     path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
     if peaks and limit.is_set and not limit.holds(peak):
         needed = format_bytes(limit.base + peak)
@@ -519,9 +545,9 @@ def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Wor
     return replace(workers, jobs=n_outputs), max(1, n_ranges)
 
 
-def _peak_within(limit: MemoryLimit, output: OutputToRead) -> float | None:
+def _peak_within(limit: MemoryLimit, source: Source, in_ranges: bool, is_cached: Callable[[], bool]) -> float | None:
     try:
-        peak = peak_bytes(output.source, in_ranges=output.in_ranges)
-        return None if limit.is_set and not limit.holds(peak) and output.is_cached() else peak
+        peak = peak_bytes(source, in_ranges=in_ranges)
+        return None if limit.is_set and not limit.holds(peak) and is_cached() else peak
     except InputError:  # whoever reads it says so
         return 0.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from rankledger.pipeline.config.sources import OutputKey, Replicate
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rankledger.pipeline.data.judgments import Judgments
+    from rankledger.pipeline.data.rows import InputFile
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -70,30 +73,6 @@ class Failure:
         return f"{self.output[1]} on {self.dataset}"
 
 
-@dataclass(frozen=True, eq=False)
-class RetrievedRanks:
-    """Judged documents of one output, by query."""
-
-    query_ids: npt.NDArray[np.object_]  # (Q,) ascending
-    documents: Callable[[npt.NDArray[np.int32]], pa.StringArray]  # returns the documents of some rows of the judgments
-    grades: Callable[[int], Mapping[str, float]]  # returns the grade of each document that the query at a place judges
-    hits: Hits
-    row_grades: npt.NDArray[np.floating]  # grades of the judgments' rows
-
-    def ranks(self, query_id: str) -> dict[str, int]:
-        place = self._place(query_id)
-        end = int(self.hits.ends[place])
-        own = slice(end - int(self.hits.n_hits[place]), end)
-        documents = self.documents(self.hits.judgment_rows[own]).to_pylist()
-        return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
-
-    def relevant(self, query_id: str) -> dict[str, float]:
-        return {name: grade for name, grade in self.grades(self._place(query_id)).items() if grade > 0}
-
-    def _place(self, query_id: str) -> int:
-        return bisect_left(self.query_ids, query_id)
-
-
 @dataclass(frozen=True)
 class JoinStats:
     """Counts from joining a model output with the judgments.
@@ -137,24 +116,18 @@ class JoinStats:
         """Return the summed rows of all replicates, and the queries of the worst one."""
         if len(found) == 1:
             return found[0]
-        shares = [each.judged_at_10 for each in found if each.judged_at_10 is not None]
-        return cls(
-            n_rows=sum(each.n_rows for each in found),
-            n_unjudged_queries=max(each.n_unjudged_queries for each in found),
-            n_missing_queries=max(each.n_missing_queries for each in found),
-            judged_at_10=sum(shares) / len(shares) if shares else None,
-            n_tied=sum(each.n_tied for each in found),
-            n_rounded=sum(each.n_rounded for each in found),
-            n_unpaired=sum(each.n_unpaired for each in found),
-            n_excluded=None if found[0].n_excluded is None else sum(each.n_excluded or 0 for each in found),
-            n_excluded_queries=max(each.n_excluded_queries for each in found),
-            n_self_first=max(each.n_self_first for each in found),
-            n_rising=max(each.n_rising for each in found),
-            n_seen=None if found[0].n_seen is None else sum(each.n_seen or 0 for each in found),
-            n_seen_queries=max(each.n_seen_queries for each in found),
-            look_alikes=next((each.look_alikes for each in found if each.look_alikes), ""),
-            rank_order=next((each.rank_order for each in found if each.rank_order), 0),
-        )
+        merged: dict[str, Any] = {}
+        for name in (each.name for each in fields(cls)):
+            values = [value for stats in found if (value := getattr(stats, name)) is not None]
+            if name in ("look_alikes", "rank_order"):
+                merged[name] = next(filter(None, values), values[0])
+            elif name == "judged_at_10":
+                merged[name] = sum(values) / len(values) if values else None
+            elif name.endswith("_queries") or name in ("n_self_first", "n_rising"):
+                merged[name] = max(values)
+            else:
+                merged[name] = sum(values) if values else None
+        return cls(**merged)
 
 
 Unsigned: TypeAlias = npt.NDArray[np.unsignedinteger]
@@ -223,14 +196,6 @@ class OnDemand(Sequence[T_co]):
 
 
 @dataclass(frozen=True, eq=False)
-class Unmatched:
-    """Ranking without any document that is known from the dataset."""
-
-    refusal: str  # message, unless another model returns such documents, too
-    documents: pa.StringArray
-
-
-@dataclass(frozen=True, eq=False)
 class JudgedOutput:
     """Join of a dataset's judgments with one model's output."""
 
@@ -242,8 +207,30 @@ class JudgedOutput:
     catalogue: CatalogueBlock | None = None  # recommended documents, if a catalogue was given
     ranked: Ranked | None = None  # retrieved documents, if they are compared with another model's
     hits: Hits | None = None  # None for ratings
-    unmatched: Unmatched | None = None  # None if some document is known, or if that was not looked at
+    # refusal and documents of a ranking without known documents, which another model may return, too
+    unmatched: tuple[str, pa.StringArray] | None = None
     remarks: tuple[str, ...] = ()
+    files: tuple[InputFile, ...] = ()
+    parsed: bool = True  # False if it comes from the output cache
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievedRanks:
+    """Judged documents of one output, by query."""
+
+    judgments: Judgments
+    hits: Hits
+
+    def ranks(self, query_id: str) -> dict[str, int]:
+        place = bisect_left(self.judgments.query_ids, query_id)
+        end = int(self.hits.ends[place])
+        own = slice(end - int(self.hits.n_hits[place]), end)
+        documents = self.judgments.rows.take_doc_ids(self.hits.judgment_rows[own]).to_pylist()
+        return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
+
+    def relevant(self, query_id: str) -> dict[str, float]:
+        grades = self.judgments.grades_of(bisect_left(self.judgments.query_ids, query_id))
+        return {name: grade for name, grade in grades.items() if grade > 0}
 
 
 @dataclass(frozen=True, eq=False)

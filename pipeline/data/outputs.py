@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.config.sources import OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import (
@@ -19,14 +20,12 @@ from rankledger.pipeline.data.dataset import (
     size_of,
 )
 from rankledger.pipeline.data.join import assemble, rejoin
-from rankledger.pipeline.data.joined import DataWarning, Failure, Hits, JoinStats, JudgedOutput
-from rankledger.pipeline.data.overlap import JudgedHits, unequal_judging
+from rankledger.pipeline.data.joined import Failure, Hits, JudgedOutput
 from rankledger.pipeline.data.rows import InputFile, short_digest
 from rankledger.pipeline.support.errors import InputError
 
 MOST_RANGES = 4
 """Ranges of one output that are read side by side: one core reads all, and takes a quarter of a range's time for it."""
-
 
 _INSTEAD = "name the config instead of the record"
 
@@ -89,27 +88,8 @@ class OutputStore:
         return judged_dataset(rows, excluded, keep_first=self.judgments.duplicates == "keep_first")
 
 
-@dataclass(frozen=True, eq=False)
-class ReadOutput:
-    """Output of one model joined with judgments or ratings."""
-
-    files: tuple[InputFile, ...]
-    joined: JudgedOutput
-    parsed: bool  # True if the rows were parsed
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def quality(self) -> JoinStats:
-        return self.joined.quality
-
-
-@dataclass(frozen=True)
-class ReadElsewhere:
-    """Output that another process read into the cache."""
-
-    files: tuple[InputFile, ...]
-    parsed: bool
-    remarks: tuple[str, ...]
+Elsewhere: TypeAlias = tuple[tuple[InputFile, ...], bool, tuple[str, ...]]
+"""Files of an output that another process read into the cache, True if it parsed them, and remarks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,58 +105,48 @@ class OutputReader:
 
     def read(
         self,
-        task: Task,
+        output: Source,
         recorded: Sequence[InputFile] = (),
         allow_no_overlap: bool = False,
-        elsewhere: ReadElsewhere | None = None,
+        elsewhere: Elsewhere | None = None,
         at_a_time: int = 1,
-    ) -> ReadOutput:
+    ) -> JudgedOutput:
         """Return one model's output: from the cache if it suffices, else from its files."""
-        read = self.read_source(task.output.shown, recorded, allow_no_overlap, elsewhere, at_a_time)
-        if elsewhere is None:
-            return read
-        again = f"{task.output.path}: parsed here, too, as the output cache has no judged documents of it"
-        remarks = (*elsewhere.remarks, *read.remarks, *([again] if read.parsed else []))
-        return replace(read, parsed=read.parsed or elsewhere.parsed, remarks=remarks)
-
-    def read_source(
-        self,
-        output: Source,
-        recorded: Sequence[InputFile],
-        allow_no_overlap: bool,
-        elsewhere: ReadElsewhere | None = None,
-        at_a_time: int = 1,
-    ) -> ReadOutput:
         gone = bool(recorded) and not exists(output)
-        files = tuple(recorded) if gone else elsewhere.files if elsewhere else self.described(output)
-        hits, remarks = self.find(output, files)
+        files = tuple(recorded) if gone else elsewhere[0] if elsewhere else self._describe(output)
+        hits, remarks = self._find_hits(output, files)
         if hits is not None and (hits.ranks.size or gone or allow_no_overlap):
-            joined = assemble(
-                self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
+            judgments, n_documents = self.dataset.judgments, self.dataset.n_documents
+            joined = assemble(judgments, hits, self.conventions, n_documents, path=output.path)
+            joined = replace(joined, files=files, parsed=False)
+        elif gone:
+            raise InputError(f"{output.path}: file not found, and {self._describe_lack(remarks)}; restore it")
+        else:
+            joined = read_output(
+                self.dataset,
+                output,
+                self.conventions,
+                with_catalogue=self.depth > 0,
+                depth=self.depth,
+                compared=self.compared,
+                of_probabilities=self.of_probabilities,
+                allow_no_overlap=allow_no_overlap,
+                folder=self.kept.store.folder if self.kept else None,
+                at_a_time=at_a_time,
             )
-            return ReadOutput(files, joined, parsed=False)
-        if gone:
-            raise InputError(f"{output.path}: file not found, and {self._lack(remarks)}; restore it")
-        files, joined = read_output(
-            self.dataset,
-            output,
-            self.conventions,
-            with_catalogue=self.depth > 0,
-            depth=self.depth,
-            compared=self.compared,
-            of_probabilities=self.of_probabilities,
-            allow_no_overlap=allow_no_overlap,
-            folder=self.kept.store.folder if self.kept else None,
-            at_a_time=at_a_time,
-        )
-        remarks = (*remarks, *joined.remarks, *self.keep(output, files, joined))
-        return ReadOutput(files, joined, parsed=True, remarks=remarks)
+            joined = replace(joined, remarks=(*remarks, *joined.remarks, *self._keep_hits(output, joined)))
+        if elsewhere is None:
+            return joined
+        _, parsed, noted = elsewhere
+        again = f"{output.path}: parsed here, too, as the output cache has no judged documents of it"
+        remarks = (*noted, *joined.remarks, *([again] if joined.parsed else []))
+        return replace(joined, parsed=joined.parsed or parsed, remarks=remarks)
 
     def is_cached(self, output: Source, recorded: Sequence[InputFile], allow_no_overlap: bool) -> bool:
-        """Return whether `read_source` needs no parsing."""
+        """Return whether `read` needs no parsing."""
         if recorded and not exists(output):
             return True
-        hits, _ = self.find(output, self.described(output))
+        hits, _ = self._find_hits(output, self._describe(output))
         return hits is not None and (hits.ranks.size > 0 or allow_no_overlap)
 
     def keep_judgments(self) -> tuple[str, ...]:
@@ -196,12 +166,12 @@ class OutputReader:
         """True if measures need only judged documents."""
         return self.depth == 0 and self.compared == 0
 
-    def described(self, output: Source) -> tuple[InputFile, ...]:
+    def _describe(self, output: Source) -> tuple[InputFile, ...]:
         if self.kept and self.suffices and self.kept.store.may_hold(self.kept.judgments, size_of(output)):
             return describe(output)
         return ()
 
-    def find(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
+    def _find_hits(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
         if not (self.kept and self.suffices and files):
             return None, ()
         try:
@@ -209,16 +179,16 @@ class OutputReader:
         except CacheError as error:
             return None, (str(error),)
 
-    def keep(self, output: Source, files: Sequence[InputFile], joined: JudgedOutput) -> tuple[str, ...]:
+    def _keep_hits(self, output: Source, joined: JudgedOutput) -> tuple[str, ...]:
         if not self.kept or joined.hits is None:
             return ()
         try:
-            self.kept.store.write_hits(self.kept.key(output, files), joined.hits)
+            self.kept.store.write_hits(self.kept.key(output, joined.files), joined.hits)
         except CacheError as error:
             return (str(error),)
         return ()
 
-    def _lack(self, remarks: Sequence[str]) -> str:
+    def _describe_lack(self, remarks: Sequence[str]) -> str:
         if not self.kept:
             return "no output cache has it"
         if not self.suffices:
@@ -291,40 +261,3 @@ def absent_replicates(
             one = f"replicate {absent[0]} of {task[1]} has no output {share}"
             found[task] = one if len(absent) == 1 else f"replicates {', '.join(absent)} of {task[1]} have none {share}"
     return found
-
-
-def replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[DataWarning]:
-    """Yield warnings on single replicates, and on models whose shared seeds differ."""
-    found = replicates_by_model(keys)
-    yield from (
-        DataWarning(*task, "only one replicate; nothing is claimed of any other")
-        for task, names in found.items()
-        if len(names) == 1
-    )
-    sharing = {task: names for task, names in found.items() if planned.models[task[1]].shared_seeds}
-    first = next(iter(sharing), None)
-    for task, names in sharing.items():
-        if first is not None and {*names} != {*sharing[first]}:
-            both = f"{', '.join(names)} and {', '.join(sharing[first])}"
-            yield DataWarning(
-                *task, f"not paired with {first[1]} by seed, for their replicates are not the same: {both}"
-            )
-
-
-def judging_warnings(
-    planned: Plan,
-    dataset: PlannedDataset,
-    judged: DatasetInput,
-    read: Mapping[OutputKey, object],
-    conventions: Conventions,
-) -> Iterator[DataWarning]:
-    """Yield a warning for each cutoff at which compared models of a dataset are judged unequally."""
-    retrieved: dict[str, list[JudgedHits]] = {}
-    for key, output in read.items():
-        if isinstance(output, ReadOutput) and output.joined.hits is not None:
-            retrieved.setdefault(model_of(key)[1], []).append((output.joined.hits, judged.judgments.grades))
-    compared = planned.comparison
-    pairs = None if compared is None else compared.pairs.get(dataset.name, ())
-    measures = dataset.measures if compared is None else compared.measures[dataset.name]
-    for line in unequal_judging(retrieved, measures, pairs, conventions):
-        yield DataWarning(dataset.name, "", line)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import own_documents
 from rankledger.pipeline.data.formats.layouts import is_distance
 from rankledger.pipeline.data.join import Catalogue, judged_share
-from rankledger.pipeline.data.joined import Hits, JoinStats, Unmatched, count_short
+from rankledger.pipeline.data.joined import Hits, JoinStats, RetrievedRanks, count_short
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
 from rankledger.pipeline.data.rows import Rows
 from rankledger.pipeline.support.arrow import concatenate, strings
@@ -112,8 +112,10 @@ def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
     raise InputError(f"{predictions.path}: {found}: {remedy}, {ALLOW_NO_OVERLAP}")
 
 
-def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
-    """Return the problem of a ranking without hits, None if the dataset knows some of its documents."""
+def find_unmatched(
+    judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges
+) -> tuple[str, pa.StringArray] | None:
+    """Return the refusal and documents of a ranking without hits, None if the dataset knows some of these."""
     documents, judged = strings([]), judgments.rows.doc_ids
     for rows in ranges:
         documents = concatenate([documents, _documents(rows, judgments)]).unique()
@@ -121,7 +123,7 @@ def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.R
         return None
     found = f"{none_of(len(documents), 'documents')} is judged"
     refusal = mismatch(ranges.path, found, _distinct(documents), _distinct(judged), "the judgments have")
-    return Unmatched(refusal, documents)
+    return refusal, documents
 
 
 def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
@@ -267,12 +269,8 @@ def short_lists(
     return f"{found[0]}{more}. Write more documents, or compare at a smaller cutoff" if found else None
 
 
-JudgedHits: TypeAlias = tuple[Hits, npt.NDArray[np.floating]]
-"""What an output retrieved, and the grades of the judgments' rows."""
-
-
 def unequal_judging(
-    outputs: Mapping[str, Sequence[JudgedHits]],
+    outputs: Mapping[str, Sequence[RetrievedRanks]],
     measures: Iterable[Measure],
     pairs: Iterable[tuple[str, str]] | None,
     conventions: Conventions,
@@ -284,9 +282,14 @@ def unequal_judging(
     """
     parts = {}
     for model, own in outputs.items():
-        ranks, n_retrieved = (np.concatenate([getattr(h, name) for h, _ in own]) for name in ("ranks", "n_retrieved"))
-        parts[model] = ranks, np.concatenate([grades[h.judgment_rows] for h, grades in own]), n_retrieved
-    judged = np.concatenate([np.unique(grades) for own in outputs.values() for _, grades in own] or [np.empty(0)])
+        retrieved, grades = zip(*((ranked.hits, ranked.judgments.grades) for ranked in own), strict=True)
+        parts[model] = (
+            np.concatenate([hits.ranks for hits in retrieved]),
+            np.concatenate([each[hits.judgment_rows] for hits, each in zip(retrieved, grades, strict=True)]),
+            np.concatenate([hits.n_retrieved for hits in retrieved]),
+        )
+    distinct = [np.unique(ranked.judgments.grades) for own in outputs.values() for ranked in own]
+    judged = np.concatenate(distinct or [np.empty(0)])
     lowest = min((grade for grade in judged.tolist() if grade >= 0), default=math.inf)
     compared = None if pairs is None else [pair for pair in pairs if all(model in parts for model in pair)]
     counted = (

@@ -225,7 +225,7 @@ def _rejoined(
                 if not is_in_place(then, task, output):
                     raise
                 reader = OutputReader(now, current.profile.conventions, depth=0, compared=0)
-                joined[task.key] = reader.read(task, allow_no_overlap=True).joined
+                joined[task.key] = reader.read(task.output.shown, allow_no_overlap=True)
     return joined
 
 
@@ -464,8 +464,7 @@ def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
     """Return the ranks of judged documents in a model's output. Raise InputError if they are unknown."""
     joined = _rejoin(kept, model, kept, kept.profile)
     assert joined.hits is not None, "what is joined with judgments has hits"
-    judged = kept.dataset.judgments
-    return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
+    return RetrievedRanks(kept.dataset.judgments, joined.hits)
 
 
 def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> JudgedOutput:
@@ -479,7 +478,7 @@ def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile:
     refuse_foreign_inputs(kept.opened)
     refuse_changed(files, describe(output))
     reader = OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store)
-    return reader.read(task, allow_no_overlap=True).joined  # what was evaluated was accepted then
+    return reader.read(output, allow_no_overlap=True)  # what was evaluated was accepted then
 
 
 def rescore(

@@ -355,7 +355,7 @@ class _Comparer:
 
     def _unequal_judging(self, match: Match, pair: Pair, ranked: Sequence[RetrievedRanks]) -> Iterator[str]:
         names = f"{pair[1]} before" if pair[0] == pair[1] else pair[1], pair[0]
-        outputs = {name: [(own.hits, own.row_grades)] for name, own in zip(names, ranked, strict=True)}
+        outputs = {name: [own] for name, own in zip(names, ranked, strict=True)}
         for line in unequal_judging(outputs, match.measures, [names], match.after.profile.conventions):
             yield f"{match.name}: {line}"
 

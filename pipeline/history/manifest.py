@@ -207,7 +207,7 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
         "own_metrics": _own_metrics(planned),
         "n_queries": len(set().union(*(dataset.query_ids.tolist() for dataset in inputs.datasets.values()))),
         "datasets": {dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
-        "outputs": [_output(task, inputs) for task in planned.tasks if task.key in inputs.files],
+        "outputs": [_output(task, inputs) for task in planned.tasks if task.key in inputs.quality],
         "failures": list(inputs.failures),
         "warnings": list(inputs.warnings),
     }
@@ -245,16 +245,16 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
 
 
 def _output(task: Task, inputs: Inputs) -> Output:
-    key = task.key
+    read = inputs.evaluated_outputs[task.key]
     found: dict[str, Any] = {"replicate": task.replicate} if task.replicate else {}
     return Output(
         dataset=task.dataset,
         model=task.model,
         path=task.output.shown.path,
-        files=[RecordedFile(**file.recorded) for file in inputs.files[key]],
-        parsed=inputs.parsed[key],
-        quality=inputs.quality[key],
-        depth=_depth(inputs.joined.get(key)),
+        files=[RecordedFile(**file.recorded) for file in read.files],
+        parsed=read.parsed if isinstance(read, JudgedOutput) else True,
+        quality=read.quality,
+        depth=_depth(read) if isinstance(read, JudgedOutput) else None,
         **found,
     )
 
@@ -291,8 +291,8 @@ def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition
     return define_measures(found.values(), profile)
 
 
-def _depth(joined: JudgedOutput | None) -> list[float] | None:
-    if joined is None or joined.hits is None:
+def _depth(joined: JudgedOutput) -> list[float] | None:
+    if joined.hits is None:
         return None
     depths = joined.hits.n_retrieved[joined.hits.n_retrieved > 0]
     return [float(depths.min()), float(np.median(depths)), float(depths.max())] if depths.size else None

@@ -254,9 +254,10 @@ def _details(
 
 def _current_output(dataset: str, model: str, opened: Opened, inputs: Inputs) -> ShownOutput | None:
     task = next((own for own in opened.planned.tasks if own.key == (dataset, model)), None)
-    if task is None or task.key not in inputs.joined:
+    joined = inputs.joined.get((dataset, model))
+    if task is None or joined is None:
         return None
-    return ShownOutput(model, task.output.shown, inputs.files[task.key], partial(inputs.ranks, dataset, model))
+    return ShownOutput(model, task.output.shown, joined.files, partial(inputs.ranks, dataset, model))
 
 
 def _baseline_output(

@@ -39,7 +39,7 @@ class Workers:
 
     jobs: int = -1  # number of workers. -1 is one per core, -2 one fewer
     backend: Literal["threads", "processes"] = "threads"
-    scheduler: DaskScheduler | None = None  # of the Dask workers that read outputs. None for this machine
+    dask: DaskScheduler | None = None  # of the Dask workers that read outputs. None for this machine
     memory: int | None = None  # bytes. None for half of the machine's
 
     def run(

@@ -246,7 +246,7 @@ _HITS_KEY = HitsKey(_JUDGMENTS_KEY, Content((("b" * 64, "tsv", ""),), 200, ()), 
 
 def _prepare_cache() -> None:
     Path("file.tsv").write_bytes(_delimited(_RANKED, "\t"))
-    joined = read_output(_dataset("rankings"), Source("file.tsv"), _TREC_EVAL, with_catalogue=False)[1]
+    joined = read_output(_dataset("rankings"), Source("file.tsv"), _TREC_EVAL, with_catalogue=False)
     assert joined.hits is not None
     _STORE.write_hits(_HITS_KEY, joined.hits)
     _STORE.write_judgments(_JUDGMENTS_KEY, _dataset("rankings").judgments.rows)

@@ -122,7 +122,7 @@ def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
     """
     dataset, output, texts = searched
     profile = TREC_EVAL.with_conventions(**RULES[rules])
-    _, joined = read_output(dataset, output, profile.conventions, with_catalogue=False)
+    joined = read_output(dataset, output, profile.conventions, with_catalogue=False)
     measures = [parsed(text) for text in texts]
     if profile.conventions.ties == "expected":
         measures = [measure for measure in measures if has_expectation(measure.metric, measure.arguments(4))]

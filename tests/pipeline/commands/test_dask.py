@@ -31,7 +31,7 @@ def test_the_scheduler_of_a_command_implies_the_backend(config):
     overrides = ["execution.scheduler=tcp://other:1", "execution.jobs=3", "execution.worker_timeout=2m"]
 
     assert workers_of(load(config, overrides).config, scheduler=ADDRESS) == Workers(
-        3, scheduler=DaskScheduler(ADDRESS, 120.0)
+        3, dask=DaskScheduler(ADDRESS, 120.0)
     )
 
 
@@ -45,7 +45,7 @@ def test_the_config_chooses_a_cluster_and_a_command_another_backend(config):
     assert workers_of(load(config, ["execution.jobs=3", "execution.backend=processes"]).config, jobs=2) == Workers(
         2, "processes"
     )
-    assert workers_of(load(config, [f"execution.scheduler={ADDRESS}"]).config).scheduler is None
+    assert workers_of(load(config, [f"execution.scheduler={ADDRESS}"]).config).dask is None
 
 
 @pytest.mark.parametrize(

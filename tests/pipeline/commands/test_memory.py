@@ -11,7 +11,7 @@ from rankledger.pipeline.commands.evaluate import evaluate, validate
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.config.sources import Source
-from rankledger.pipeline.data.inputs import OutputToRead, plan_reading
+from rankledger.pipeline.data.inputs import plan_reading
 from rankledger.pipeline.record.workspace import workers_of
 from rankledger.pipeline.support.memory import MemoryLimit
 from rankledger.pipeline.support.parallel import Workers
@@ -19,6 +19,10 @@ from tests.support.data_files import refusal
 from tests.support.generated_data import Collection, write_config
 
 GIB = 1 << 30
+
+
+def not_cached() -> bool:
+    return False
 
 
 def sparse(path: Path, size: int) -> Source:
@@ -34,7 +38,7 @@ def sparse(path: Path, size: int) -> Source:
 )
 def test_ranges_have_the_workers_that_outputs_leave(tmp_path, n_outputs, workers, n_workers, at_a_time):
     """Small outputs: one per worker; two outputs at 8 workers have four ranges each, and no output has more."""
-    outputs = [OutputToRead(sparse(tmp_path / f"{number}.txt", 1000), True) for number in range(n_outputs)]
+    outputs = [(sparse(tmp_path / f"{number}.txt", 1000), True, not_cached) for number in range(n_outputs)]
 
     planned, n_ranges = plan_reading(Workers(workers), outputs)
     assert (planned.jobs, n_ranges) == (n_workers, at_a_time)
@@ -43,7 +47,7 @@ def test_ranges_have_the_workers_that_outputs_leave(tmp_path, n_outputs, workers
 @pytest.mark.parametrize("name", ["run.txt", "run.txt.gz", "run.parquet"])
 def test_memory_limits_what_is_read_at_a_time(tmp_path, name):
     """A range takes 100 MB and twice its 64 MiB of text, however large its file: two in 600 MB, one in 300 MB."""
-    outputs = [OutputToRead(sparse(tmp_path / name, 50 * GIB), True)]
+    outputs = [(sparse(tmp_path / name, 50 * GIB), True, not_cached)]
     base = int(MemoryLimit.of(None).base)
 
     assert plan_reading(Workers(8, memory=base + 600_000_000), outputs)[1] == 2
@@ -59,17 +63,17 @@ def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, name, in_range
     """What is in memory as a whole, in less memory than its size: the message names the key and what is needed."""
     output = sparse(tmp_path / name, 5 * GIB)
 
-    message = refusal(plan_reading, Workers(2, memory=2 * GIB), [OutputToRead(output, in_ranges)])
+    message = refusal(plan_reading, Workers(2, memory=2 * GIB), [(output, in_ranges, not_cached)])
     assert message.startswith(f"execution.memory: 2GiB, but reading {output.path} needs about ")
     needed = message.rpartition("set at least ")[2]
     assert float(needed.removesuffix("GiB")) > 5
-    assert plan_reading(Workers(2, memory=64 * GIB), [OutputToRead(output, in_ranges)])[0].jobs == 1
-    assert plan_reading(Workers(2), [OutputToRead(output, in_ranges)])[0].jobs == 1  # nobody has set a limit
+    assert plan_reading(Workers(2, memory=64 * GIB), [(output, in_ranges, not_cached)])[0].jobs == 1
+    assert plan_reading(Workers(2), [(output, in_ranges, not_cached)])[0].jobs == 1  # nobody has set a limit
 
 
 def test_what_cannot_be_reached_takes_no_memory(tmp_path):
     """Reading it says why."""
-    outputs = [OutputToRead(Source(path), True) for path in ("nowhere.txt", "nosuch://bucket/a.txt", str(tmp_path))]
+    outputs = [(Source(path), True, not_cached) for path in ("nowhere.txt", "nosuch://bucket/a.txt", str(tmp_path))]
 
     assert plan_reading(Workers(3), outputs)[0].jobs == 3
 
@@ -78,13 +82,11 @@ def test_what_the_cache_has_needs_no_memory(tmp_path):
     """Of two outputs that do not fit, one in the cache is not counted; the cache is asked of no output that fits."""
     large, small = sparse(tmp_path / "large.csv", 5 * GIB), sparse(tmp_path / "small.csv", 1000)
     asked = []
-    outputs = [
-        OutputToRead(source, True, lambda source=source: asked.append(source) is None) for source in (large, small)
-    ]
+    outputs = [(source, True, lambda source=source: asked.append(source) is None) for source in (large, small)]
 
     assert plan_reading(Workers(2, memory=2 * GIB), outputs)[0].jobs == 2
     assert asked == [large]
-    unlike = [*outputs, OutputToRead(sparse(tmp_path / "other.csv", 5 * GIB), True)]
+    unlike = [*outputs, (sparse(tmp_path / "other.csv", 5 * GIB), True, not_cached)]
     assert "other.csv" in refusal(plan_reading, Workers(2, memory=2 * GIB), unlike)
 
 

@@ -157,7 +157,7 @@ def test_from_files_to_a_block(folder):
         features=("genre",),
     )
     dataset = read_dataset(source, TREC_EVAL)
-    _, joined = read_output(dataset, Source("out.txt"), TREC_EVAL, with_catalogue=True)
+    joined = read_output(dataset, Source("out.txt"), TREC_EVAL, with_catalogue=True)
     block = joined.catalogue
 
     assert [*dataset.files] == ["judgments", "documents", "interactions"]

@@ -68,7 +68,7 @@ def test_formats_and_columns_reach_the_readers():
     output = Source(output.path, "jsonl", {"query_id": "q", "doc_id": "d", "score": "s"})
 
     found = dataset(judgments=judgments, queries=queries, documents=documents)
-    _, joined = read_output(found, output, TREC_EVAL, with_catalogue=False)
+    joined = read_output(found, output, TREC_EVAL, with_catalogue=False)
 
     assert joined.blocks[0].ranks[:, 0].tolist() == [2.0]
 
@@ -100,18 +100,16 @@ def test_duplicate_judgments_are_kept_or_refused_as_the_config_says():
 
     assert "judges document 'a' twice (line 2 and line 5)" in refusal(dataset, judgments=judgments)
     output = source("out", encode(RANKED, "trec", "score"))
-    _, joined = read_output(dataset(judgments=judgments, keep_first=True), output, TREC_EVAL, with_catalogue=False)
+    joined = read_output(dataset(judgments=judgments, keep_first=True), output, TREC_EVAL, with_catalogue=False)
     assert joined.blocks[0].grades[:, 0].tolist() == [1.0]
 
 
 def test_a_ranking_is_read_and_joined():
     """q1 ranks x before a; q2 is missing and q3 is not judged."""
-    files, joined = read_output(
-        dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=False
-    )
+    joined = read_output(dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=False)
 
     (block,) = joined.blocks
-    assert [file.path for file in files] == ["out.txt"]
+    assert [file.path for file in joined.files] == ["out.txt"]
     np.testing.assert_array_equal(block.ranks, [[2.0, np.inf]])
     assert joined.missing.tolist() == [False, True]
     assert joined.quality.n_unjudged_queries == 1
@@ -123,7 +121,7 @@ def test_a_ranking_is_read_and_joined():
 def test_the_catalogue_gives_its_size_always_and_codes_where_asked(with_catalogue):
     found = dataset(documents=source("documents.tsv", "doc_id\nb\na\nc\n"))
 
-    _, joined = read_output(
+    joined = read_output(
         found, source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=with_catalogue
     )
 
@@ -136,9 +134,7 @@ def test_the_catalogue_gives_its_size_always_and_codes_where_asked(with_catalogu
 
 def test_what_was_recommended_is_known_without_a_catalogue():
     """A dataset without documents numbers those of the output: a and x of q1."""
-    _, joined = read_output(
-        dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=True
-    )
+    joined = read_output(dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=True)
 
     assert joined.catalogue.n_documents == 0
     np.testing.assert_array_equal(np.sort(joined.catalogue.codes, axis=0), [[0, -1], [1, -1]])
@@ -149,7 +145,7 @@ def test_an_output_of_unjudged_queries_alone():
     found = dataset(documents=source("documents.tsv", "doc_id\nb\n"))
 
     output = source("out.txt", "q9 Q0 b 1 1.0 t\n")
-    _, joined = read_output(found, output, TREC_EVAL, with_catalogue=True, allow_no_overlap=True)
+    joined = read_output(found, output, TREC_EVAL, with_catalogue=True, allow_no_overlap=True)
 
     assert joined.missing.all()
     assert (joined.catalogue.codes == -1).all()
@@ -162,11 +158,11 @@ def test_ratings_and_predictions():
     output = source("out.csv", encode([("u", "j", 2.5), ("w", "i", 1.0)], "csv", "prediction"))
 
     found = dataset(judgments=ratings, kind="ratings")
-    files, joined = read_output(found, output, TREC_EVAL, with_catalogue=False)
+    joined = read_output(found, output, TREC_EVAL, with_catalogue=False)
 
     (block,) = joined.blocks
     assert list(found.files) == ["ratings"]
-    assert [file.path for file in files] == ["out.csv"]
+    assert [file.path for file in joined.files] == ["out.csv"]
     np.testing.assert_array_equal(block.ratings, [[2.0, np.nan]])
     np.testing.assert_array_equal(block.predictions, [[2.5, np.nan]])
     assert joined.quality.n_unpaired == 3

@@ -46,7 +46,7 @@ def dataset(
 
 def joined(data: DatasetInput, path: str, **options: object) -> JudgedOutput:
     found = {"with_catalogue": True, "depth": 3.0, "compared": 2.0, "allow_no_overlap": True} | options
-    return read_output(data, Source(path), TREC_EVAL, **found)[1]
+    return read_output(data, Source(path), TREC_EVAL, **found)
 
 
 def arrays(found: JudgedOutput) -> list[object]:

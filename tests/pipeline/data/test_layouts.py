@@ -243,7 +243,7 @@ def test_an_evaluation_has_the_remarks_of_all_its_files():
     judged = write(Path("qrels.csv"), PYTERRIER_QRELS)
     queries = write(Path("topics.csv"), "qid,query\nq1,chemical\n")
     dataset = read_dataset(DatasetSource(Source(judged), queries=Source(queries)), TREC_EVAL)
-    _, joined = read_output(dataset, Source(write(Path("run.csv"), PYTERRIER_RUN)), TREC_EVAL, with_catalogue=False)
+    joined = read_output(dataset, Source(write(Path("run.csv"), PYTERRIER_RUN)), TREC_EVAL, with_catalogue=False)
 
     assert [line.partition(" (")[2] for line in (*dataset.remarks, *joined.remarks)] == [
         "such as qrels.csv)",

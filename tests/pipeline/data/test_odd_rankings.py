@@ -28,7 +28,7 @@ def dataset(folder: Path, judged: list[tuple[str, str, int]] = JUDGED) -> Datase
 def quality_of(folder: Path, rows: list[tuple[str, str, float]], n_rows: int = 1_000) -> JoinStats:
     path = write(folder / "out.txt", encode(rows, "trec", "score"))
     options = {"with_catalogue": False, "allow_no_overlap": True, "n_rows": n_rows}
-    return read_output(dataset(folder), Source(path), TREC_EVAL, **options)[1].quality
+    return read_output(dataset(folder), Source(path), TREC_EVAL, **options).quality
 
 
 @given(

@@ -34,7 +34,7 @@ def write_here(name: str, text: str) -> Source:
 def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: bool) -> JudgedOutput:
     rows = "".join(f"{query}\t{document}\t{-rank}\n" for rank, document in enumerate(documents))
     output = write_here("out.tsv", f"query_id\tdoc_id\tscore\n{rows}")
-    return read_output(found, output, TREC_EVAL, with_catalogue=False, **options)[1]
+    return read_output(found, output, TREC_EVAL, with_catalogue=False, **options)
 
 
 LEGIBLE = "remove invisible characters, and write one form of each (Unicode NFKC)"
@@ -88,11 +88,11 @@ def test_most_matches_decide():
 @pytest.mark.parametrize(("ours", "theirs"), [("Cafe\u0301", "Caf\u00e9"), ("d1\u200b", "d1"), ("\ufeffd1", "d1")])
 def test_what_cannot_be_seen_is_spelled_out(ours, theirs):
     """As escapes of Python, in both ids; ids that differ visibly stay as they are."""
-    message = joined(dataset(f"q1\t0\t{theirs}\t1\n"), ours).unmatched.refusal
+    message = joined(dataset(f"q1\t0\t{theirs}\t1\n"), ours).unmatched[0]
 
     assert f"such as '{ascii(ours)[1:-1]}'; the judgments have '{ascii(theirs)[1:-1]}': " in message
     assert "'\u00e9tude'; the judgments have 'livr\u00e9'" in (
-        joined(dataset("q1 0 livr\u00e9 1\n"), "\u00e9tude").unmatched.refusal
+        joined(dataset("q1 0 livr\u00e9 1\n"), "\u00e9tude").unmatched[0]
     )
 
 
@@ -110,7 +110,7 @@ def test_documents_that_are_damaged_in_part_are_warned_of_with_both_counts(damag
     rows = "".join(f"{query}\t{document}\t1\n{query}\tx{document}y\t0\n" for query, document in sorted(ids))
     output = write_here("out.tsv", f"query_id\tdoc_id\tscore\n{rows}")
 
-    quality = read_output(found, output, TREC_EVAL, with_catalogue=False, n_rows=n_rows)[1].quality
+    quality = read_output(found, output, TREC_EVAL, with_catalogue=False, n_rows=n_rows).quality
 
     assert quality.look_alikes.startswith(f"12 documents such as '{damage.format('02')}' look like judged ones")
     assert "such as '02' (28 match as they are). " in quality.look_alikes
@@ -129,7 +129,7 @@ def test_queries_that_are_damaged_in_part_are_warned_of(damage, remedy, kind):
     rows = "".join(f"{damage.format(f'{n}1') if n < 5 else f'{n}1'}\td\t1\n" for n in range(20))
     output = write_here("out.tsv", f"query_id\tdoc_id\t{value}\n{rows}")
 
-    quality = read_output(dataset(judged, kind=kind), output, TREC_EVAL, with_catalogue=False)[1].quality
+    quality = read_output(dataset(judged, kind=kind), output, TREC_EVAL, with_catalogue=False).quality
 
     assert quality.look_alikes.startswith(
         f"5 queries such as '{damage.format('01')}' look like judged ones without output"

@@ -68,10 +68,10 @@ def parts_of(value: Any) -> Iterator[Any]:
 def outcome(dataset: DatasetInput, path: str, conventions: Conventions, n_rows: int, **options: Any) -> Any:
     depths = {"with_catalogue": True, "depth": 3.0, "compared": 2.0} | options
     try:
-        files, joined = read_output(dataset, Source(path), conventions, n_rows=n_rows, **depths)
+        joined = read_output(dataset, Source(path), conventions, n_rows=n_rows, **depths)
     except InputError as error:
         return str(error)
-    return files, repr([*parts_of(dataclasses.replace(joined, remarks=()))])
+    return joined.files, repr([*parts_of(dataclasses.replace(joined, remarks=()))])
 
 
 def plain_bytes(rows: list[tuple[str, str, float]], format: str, group: int) -> bytes:
@@ -281,12 +281,12 @@ def test_scattered_rows_are_brought_together_on_disk(tmp_path, dataset, suffix):
 
     assert outcome(dataset, path, TREC_EVAL, 4, folder=folder) == outcome(dataset, path, TREC_EVAL, WHOLE)
     assert [*folder.iterdir()] == []
-    joined = read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=4, folder=folder)[1]
+    joined = read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=4, folder=folder)
     assert joined.remarks == (
         f"{path}: the rows of its queries are scattered, so they were brought together on disk; "
         "write a query's rows together to read it faster",
     )
-    assert read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False)[1].remarks == ()
+    assert read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False).remarks == ()
 
 
 def test_scattered_rows_are_noticed_early(tmp_path, monkeypatch, dataset):

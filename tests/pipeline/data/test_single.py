@@ -44,7 +44,7 @@ def test_a_query_alone_has_the_block_that_it_has_among_all(tmp_path, ties, preci
     """Each query's ranks, grades, groups of equal scores and counts are those of the whole join."""
     conventions = Conventions(**vars(TREC_EVAL) | {"ties": ties, "score_precision": precision})
     dataset, output = opened(tmp_path, WEB)
-    _, whole = read_output(dataset, output, conventions, with_catalogue=False)
+    whole = read_output(dataset, output, conventions, with_catalogue=False)
 
     for column, query_id in enumerate(whole.query_ids):
         listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(conventions)

@@ -6,29 +6,22 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.data.joined import Hits, JoinStats, RetrievedRanks
+from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.history.changes import most_changed, relevant_documents
 from rankledger.pipeline.inference.tables import RankedDocument
-from rankledger.pipeline.support.arrow import strings
+from tests.support.data_files import rows_of
 
 
 def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str], int]) -> RetrievedRanks:
     """Judgments (query, document, grade), and the ranks of those that were retrieved."""
     query_ids = sorted({query_id for query_id, _, _ in judged})
-    grades = [{name: grade for query_id, name, grade in judged if query_id == own} for own in query_ids]
     rows = [row for row, pair in enumerate(judged) if pair[:2] in ranks]
     rows.sort(key=lambda row: (judged[row][0], ranks[judged[row][:2]]))
     found = np.array([ranks[judged[row][:2]] for row in rows], dtype=np.uint8)
     n_hits = np.array([sum(judged[row][0] == query_id for row in rows) for query_id in query_ids])
     counts = np.full(len(query_ids), 9)
     hits = Hits(n_hits, np.array(rows, dtype=np.int32), found, found, found, counts, JoinStats(0, 0, 0))
-    documents = strings([name for _, name, _ in judged])
-    return RetrievedRanks(
-        np.array(query_ids, dtype=object),
-        lambda rows: documents.take(rows),
-        grades.__getitem__,
-        hits,
-        np.array([grade for *_, grade in judged]),
-    )
+    return RetrievedRanks(index_judgments(rows_of(judged)), hits)
 
 
 def test_the_greatest_changes_come_first_whichever_way():
