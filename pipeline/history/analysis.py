@@ -95,7 +95,7 @@ def analyze(
     lines: list[Estimate] = []
     comparisons: list[Comparison] = []
     curves: list[CurvePoint] = []
-    for sample in each("Estimating", samples, len(samples), "datasets", nested=True):
+    for sample in each("Estimating", samples, len(samples), "datasets"):
         inferred = _infer(sample, opened, results, recall, inputs, workers, changes, alone=len(samples) == 1)
         lines += inferred[0]
         comparisons += inferred[1]

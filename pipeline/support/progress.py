@@ -1,4 +1,4 @@
-"""Progress on a terminal: nested stages of the running work, drawn by `rich.progress`.
+"""Progress on a terminal: nested stages of the running work, drawn by rich.
 
 A thread imports rich and draws after one second, so that short work does not wait for the import.
 """
@@ -19,7 +19,7 @@ from rankledger.pipeline.support.text import one_line, visible
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
-    from rich.progress import Progress
+    from rich.table import Table
 
 PATIENCE = 1.0
 """Seconds before a work, or a nested stage, is drawn."""
@@ -40,7 +40,6 @@ class Stage:
     total: int | None = None  # None if unknown
     unit: str = ""
     until: str = ""
-    nested: bool = False
     done: int = 0
     began: float = field(default_factory=time.monotonic)
     moved: float = 0.0
@@ -49,24 +48,22 @@ class Stage:
         self.done += 1
         self.moved = time.monotonic()
 
-    def share(self) -> float:
-        return min(1.0, self.done / self.total) if self.total else 0.0
-
-    def status(self, now: float, inner: Stage | None = None, *, narrow: bool = False) -> str:
+    def describe(self, now: float, *, narrow: bool = False) -> str:
         """Return a text such as `12 of 40 outputs, 3.1 a second, 9 s left`. `narrow` omits the pace."""
-        within = inner if self.nested else None
-        done = self.done + (within.share() if within else 0.0)
-        moving = max(self.moved, within.moved if within else 0.0) - self.began
-        counted = [] if self.total is None else [f"{self.done:,} of {self.total:,} {self.unit}"]
+        elapsed, moving = now - self.began, self.moved - self.began
+        words = [] if self.total is None else [f"{self.done:,} of {self.total:,} {self.unit}"]
         if self.until:
-            return ", ".join([*counted, f"until {self.until}"])
-        if not self.total or done <= 0 or moving <= 0:
-            return ", ".join([*counted, f"{_spelt(now - self.began)} so far"])
-        pace, left = done / moving, moving / done * self.total - (now - self.began)  # left: it does not grow meanwhile
-        rate = f"{_spelt(1 / pace)} each" if pace < 1 else f"{pace:,.{0 if pace >= 10 else 1}f} a second"
-        if self.nested and self.total == 1:
-            return f"{done:.0%}, {_spelt(left)} left"
-        return ", ".join([*counted, *([] if narrow else [rate]), f"{_spelt(left)} left"])
+            words.append(f"until {self.until}")
+        elif not self.total or not self.done or moving <= 0:
+            words.append(f"{_format_seconds(elapsed)} so far")
+        else:
+            pace = self.done / moving
+            if not narrow and pace < 1:
+                words.append(f"{_format_seconds(1 / pace)} each")
+            elif not narrow:
+                words.append(f"{pace:,.{0 if pace >= 10 else 1}f} a second")
+            words.append(f"{_format_seconds(self.total / pace - elapsed)} left")
+        return ", ".join(words)
 
 
 class _Work:
@@ -111,25 +108,24 @@ class _Work:
         from rich.console import Console
 
         console = Console(stderr=True)
-        progress = _progress(console.width)
         with suppress(OSError):
             while not ended.is_set():
                 with self.lock:
                     if not ended.is_set():  # it may have ended while this thread waited
-                        self._refresh(progress, console)
+                        self._refresh(console)
                 ended.wait(_INTERVAL)
 
-    def _refresh(self, progress: Progress, console: Console) -> None:
+    def _refresh(self, console: Console) -> None:
         from rich.live import Live
 
-        _update(progress, list(self.stages), narrow=console.width < _NARROW)
+        table = _draw_stages(list(self.stages), narrow=console.width < _NARROW)
         if not self.stages:
             self.hide()
         elif self._live is not None:
-            self._live.refresh()
+            self._live.update(table, refresh=True)
         else:  # a new one: the last one would clear away what was written since
             self._live = Live(
-                progress,
+                table,
                 console=console,
                 auto_refresh=False,
                 transient=True,
@@ -139,36 +135,25 @@ class _Work:
             self._live.start(refresh=True)
 
 
-def _progress(width: int) -> Progress:
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
-    from rich.table import Column
+def _draw_stages(stages: Sequence[Stage], *, narrow: bool) -> Table:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
 
-    columns: list[ProgressColumn] = [TextColumn("{task.description}", markup=False)]
-    if width >= _NARROW:
-        columns.append(BarColumn(None, table_column=Column(max_width=_BAR)))
-    status = Column(no_wrap=True, min_width=_STATUS if width >= _NARROW else None)
-    columns.append(TextColumn("{task.fields[status]}", markup=False, table_column=status))
-    return Progress(*columns, auto_refresh=False)
-
-
-def _update(progress: Progress, stages: Sequence[Stage], *, narrow: bool = False) -> None:
-    tasks = {task.fields["stage"]: task.id for task in progress.tasks}
-    for ended in tasks.keys() - set(stages):
-        progress.remove_task(tasks[ended])
-    now = time.monotonic()
-    for depth, (stage, inner) in enumerate(zip(stages, [*stages, None][1:], strict=True)):
-        if stage not in tasks:
-            tasks[stage] = progress.add_task(visible("  " * depth + stage.title), stage=stage)
-        progress.update(
-            tasks[stage],
-            total=stage.total,
-            completed=stage.done + (inner.share() if inner and stage.nested else 0.0),
-            visible=not depth or now - stage.began >= PATIENCE,  # what is quick would only flash
-            status=visible(stage.status(now, inner, narrow=narrow)),
-        )
+    table, now = Table.grid(padding=(0, 1, 0, 0)), time.monotonic()
+    table.add_column(no_wrap=True)
+    if not narrow:
+        table.add_column(max_width=_BAR)
+    table.add_column(no_wrap=True, min_width=None if narrow else _STATUS)
+    for depth, stage in enumerate(stages):
+        if not depth or now - stage.began >= PATIENCE:  # what is quick would only flash
+            bar = [] if narrow else [ProgressBar(stage.total, stage.done)]
+            status = stage.describe(now, narrow=narrow)
+            table.add_row(Text(visible("  " * depth + stage.title)), *bar, Text(visible(status)))
+    return table
 
 
-def _spelt(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     if minutes < 60:
         return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
@@ -193,11 +178,9 @@ def work() -> Iterator[None]:
 
 
 @contextmanager
-def stage(
-    title: str, total: int | None = None, unit: str = "", *, until: str = "", nested: bool = False
-) -> Iterator[Stage]:
+def stage(title: str, total: int | None = None, unit: str = "", *, until: str = "") -> Iterator[Stage]:
     """Yield a stage of the work. Call `advance` for each item that is done."""
-    begun = Stage(title, total, unit, until, nested)
+    begun = Stage(title, total, unit, until)
     with work():
         _WORK.stages.append(begun)
         try:
@@ -207,9 +190,9 @@ def stage(
                 _WORK.stages.remove(begun)
 
 
-def each(title: str, items: Iterable[T], total: int, unit: str, *, nested: bool = False) -> Iterator[T]:
+def each(title: str, items: Iterable[T], total: int, unit: str) -> Iterator[T]:
     """Yield items in a stage. An item is done when the next is asked for."""
-    with stage(title, total, unit, nested=nested) as counted:
+    with stage(title, total, unit) as counted:
         for item in items:
             yield item
             counted.advance()

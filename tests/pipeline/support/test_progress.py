@@ -244,9 +244,9 @@ def test_stages_end_with_what_they_hold(tmp_path, go):
     assert "Taking" not in after
 
 
-def reading(done: int, total: int | None, *, moved: float = 0.0, until: str = "", nested: bool = False) -> Stage:
+def reading(done: int, total: int | None, *, moved: float = 0.0, until: str = "") -> Stage:
     """Outputs of which the last was done so many seconds after the first began."""
-    return Stage("Reading", total, "outputs", until, nested, done, began=100.0, moved=100.0 + moved)
+    return Stage("Reading", total, "outputs", until, done, began=100.0, moved=100.0 + moved)
 
 
 @pytest.mark.parametrize(
@@ -264,13 +264,13 @@ def reading(done: int, total: int | None, *, moved: float = 0.0, until: str = ""
 )
 def test_a_line_has_the_count_the_pace_and_the_time_left(stage, seconds, status):
     """30 outputs at 2 a second take 15 s, of which 3 pass before the next is done; unknown is what has not begun."""
-    assert stage.status(stage.began + seconds) == status
+    assert stage.describe(stage.began + seconds) == status
 
 
 @pytest.mark.parametrize("pace", [1e-6, 4.0, 70.0])
 def test_a_narrow_line_has_the_count_and_the_time_left(pace):
     """Beside a million a second, or one each 70 s, the title would be cut off on 48 columns."""
-    line = reading(1, 3, moved=pace).status(100.0 + pace, narrow=True)
+    line = reading(1, 3, moved=pace).describe(100.0 + pace, narrow=True)
 
     assert line == f"1 of 3 outputs, {'2 min 20 s' if pace == 70 else f'{2 * pace:.0f} s'} left"
 
@@ -278,32 +278,4 @@ def test_a_narrow_line_has_the_count_and_the_time_left(pace):
 @pytest.mark.parametrize(("total", "status"), [(12, "7 of 12 outputs, until 06:00 UTC"), (None, "until 06:00 UTC")])
 def test_what_is_waited_for_has_an_end_and_no_pace(total, status):
     """How fast inputs came says nothing of the others."""
-    assert reading(7, total, moved=3, until="06:00 UTC").status(200.0) == status
-
-
-def drawing(done: int, moved: float) -> Stage:
-    """The stage within, which has 8 parts."""
-    return Stage("Drawing", 8, "parts", done=done, began=100.0, moved=moved)
-
-
-@pytest.mark.parametrize(
-    ("outer", "inner", "seconds", "status"),
-    [
-        (reading(0, 2, nested=True), drawing(4, 103.0), 3, "0 of 2 outputs, 6 s each, 9 s left"),
-        (reading(1, 2, moved=6, nested=True), drawing(4, 109.0), 9, "1 of 2 outputs, 6 s each, 3 s left"),
-        (reading(0, 1, nested=True), drawing(2, 103.0), 3, "25%, 9 s left"),
-        (reading(1, 2, moved=6), drawing(4, 109.0), 9, "1 of 2 outputs, 6 s each, 3 s left"),
-    ],
-    ids=["first", "second", "single", "one of several stages"],
-)
-def test_the_share_of_the_stage_within_is_a_part_of_an_item(outer, inner, seconds, status):
-    """Half of the first of 2 in 3 s leaves 9 s; `0 of 1` for minutes says nothing; one of several stages counts not."""
-    assert outer.status(100.0 + seconds, inner) == status
-
-
-def test_the_bar_of_an_outer_stage_has_the_share_too():
-    """One output and half of the next one are 1.5 of 2."""
-    drawn = progress._progress(80)
-    progress._update(drawn, [reading(1, 2, moved=6, nested=True), drawing(4, 109.0)])
-
-    assert [(task.completed, task.total) for task in drawn.tasks] == [(1.5, 2), (4, 8)]
+    assert reading(7, total, moved=3, until="06:00 UTC").describe(200.0) == status
