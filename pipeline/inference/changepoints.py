@@ -133,7 +133,7 @@ class Changepoint:
 
 
 @dataclass(frozen=True)
-class Changepoints:
+class SeriesSteps:
     """Steps of a series."""
 
     noise: float | None  # in standard errors of nights; 0 if every change is a step; None if nights are too few to tell
@@ -145,7 +145,7 @@ class Changepoints:
 
 
 @dataclass(frozen=True, eq=False)
-class _Stretch:
+class _ComparableNights:
     """Nights that can be compared, one for each output."""
 
     places: Places  # where they stand in the series
@@ -153,7 +153,7 @@ class _Stretch:
     std_errors: Floats
 
 
-class _Bounds(NamedTuple):
+class _StepBounds(NamedTuple):
     """First and last night at which a new level may begin, as indices into a stretch."""
 
     earliest: int
@@ -163,26 +163,28 @@ class _Bounds(NamedTuple):
 
 def find_changepoints(
     figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()
-) -> Changepoints:
+) -> SeriesSteps:
     """Return the steps of a series. No step spans a break."""
     if not len(figures):
-        return Changepoints(None)
-    stretches = _stretches(np.array(figures, dtype=np.float64), _filled(std_errors), breaks)
+        return SeriesSteps(None)
+    stretches = _stretches(np.array(figures, dtype=np.float64), _fill_gaps(std_errors), breaks)
     n_moved = sum(len(stretch.places) - 1 for stretch in stretches)
     n_pairs = len(figures) - len(stretches)
     if 2 * n_moved < n_pairs and n_moved < max(FEWEST_NIGHTS - 1, n_pairs / _LASTING):
-        return Changepoints(0.0, tuple(step for stretch in stretches for step in _every_change(stretch)))
+        return SeriesSteps(0.0, tuple(step for stretch in stretches for step in _every_change(stretch)))
     if n_moved < FEWEST_NIGHTS - 1:
-        return Changepoints(None, n_different=n_moved + 1)
+        return SeriesSteps(None, n_different=n_moved + 1)
     n_nights = n_moved + len(stretches)
     noise = float(_noise([_differences(stretch.figures, stretch.std_errors) for stretch in stretches]))
-    clipped = [replace(stretch, figures=_clipped(stretch.figures, noise * stretch.std_errors)) for stretch in stretches]
+    clipped = [
+        replace(stretch, figures=_clip_outliers(stretch.figures, noise * stretch.std_errors)) for stretch in stretches
+    ]
     correlation = float(_correlation([(stretch.figures, stretch.std_errors) for stretch in clipped], n_nights))
     steps: list[Changepoint] = []
     for stretch, own in zip(stretches, clipped, strict=True):
         bounds = _bounds(own, noise, correlation, n_nights)
-        steps += _described(stretch, _located(own, bounds), bounds, noise, correlation)
-    return Changepoints(noise, tuple(steps), correlation, _false_steps(n_nights))
+        steps += _describe_steps(stretch, _locate_steps(own, bounds), bounds, noise, correlation)
+    return SeriesSteps(noise, tuple(steps), correlation, _false_steps(n_nights))
 
 
 def critical_excess(n_nights: int) -> float:
@@ -201,7 +203,7 @@ def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats
         (B,) by tier: against independent noise for `step or drift`, against correlated noise for `step`.
     """
     noise = _noise([_differences(figures, std_errors)])[:, np.newaxis]
-    clipped = _clipped(figures, noise * std_errors)
+    clipped = _clip_outliers(figures, noise * std_errors)
     n_nights = figures.shape[-1]
     correlation = _correlation([(clipped, std_errors)], n_nights)
     either, steps = [], []
@@ -213,15 +215,15 @@ def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats
     return {"step": np.max(steps, axis=0), "step or drift": np.max(either, axis=0)}
 
 
-def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> list[_Stretch]:
+def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> list[_ComparableNights]:
     repeats = np.abs(np.diff(figures)) <= _SAME * np.maximum(1.0, np.abs(figures[1:]))
     repeats[[place - 1 for place in breaks if 0 < place < len(figures)]] = False
     places = np.flatnonzero(~np.concatenate([[False], repeats]))
     parts = np.split(places, np.searchsorted(places, sorted(breaks)))
-    return [_Stretch(part, figures[part], std_errors[part]) for part in parts if len(part)]
+    return [_ComparableNights(part, figures[part], std_errors[part]) for part in parts if len(part)]
 
 
-def _filled(std_errors: Sequence[float | None]) -> Floats:
+def _fill_gaps(std_errors: Sequence[float | None]) -> Floats:
     known = np.array([error or 0.0 for error in std_errors], dtype=np.float64)
     median = np.median(known[known > 0]) if (known > 0).any() else 1.0
     return np.where(known < median / _SPAN, median, np.minimum(known, median * _SPAN))
@@ -241,7 +243,7 @@ def _noise(differences: Sequence[Floats]) -> Floats:
     return noise
 
 
-def _clipped(figures: Floats, spread: Floats) -> Floats:
+def _clip_outliers(figures: Floats, spread: Floats) -> Floats:
     """Return (…, n) figures, clipped at `spread` from the median of the nights around.
 
     The spread is the night's own or, if greater, the median spread of those nights. Of two middle nights the nearer one
@@ -324,19 +326,19 @@ def _lengths(n_nights: int) -> list[int]:
     return [length for length in grown if length < n_nights] + [n_nights] if n_nights > 1 else []
 
 
-def _every_change(stretch: _Stretch) -> Iterator[Changepoint]:
+def _every_change(stretch: _ComparableNights) -> Iterator[Changepoint]:
     at = range(1, len(stretch.places))
-    yield from _described(stretch, at, [_Bounds(i, i, "step") for i in at], noise=0.0, correlation=0.0)
+    yield from _describe_steps(stretch, at, [_StepBounds(i, i, "step") for i in at], noise=0.0, correlation=0.0)
 
 
-def _bounds(stretch: _Stretch, noise: float, correlation: float, n_nights: int) -> list[_Bounds]:
+def _bounds(stretch: _ComparableNights, noise: float, correlation: float, n_nights: int) -> list[_StepBounds]:
     scanned = list(_scan(stretch.figures[np.newaxis], stretch.std_errors))
     against: dict[Tier, float] = {"step": correlation, "step or drift": 0.0}
-    taken: list[_Bounds] = []
+    taken: list[_StepBounds] = []
     for tier, assumed in against.items():
         for first, last in _significant(scanned, noise, assumed, n_nights):
             if all(last < other.earliest or other.latest < first for other in taken):
-                taken.append(_Bounds(first, last, tier))
+                taken.append(_StepBounds(first, last, tier))
     return sorted(taken)
 
 
@@ -352,7 +354,7 @@ def _significant(
     return [(start + 1, start + length - 1) for length, _, start in sorted(found)]
 
 
-def _located(stretch: _Stretch, bounds: Sequence[_Bounds]) -> list[int]:
+def _locate_steps(stretch: _ComparableNights, bounds: Sequence[_StepBounds]) -> list[int]:
     at = [_likeliest(stretch, own.earliest - 1, own, own.latest + 1) for own in bounds]
     for _ in range(2):  # a second time, from neighbours that have moved
         ends = [0, *at, len(stretch.places)]
@@ -360,7 +362,7 @@ def _located(stretch: _Stretch, bounds: Sequence[_Bounds]) -> list[int]:
     return at
 
 
-def _likeliest(stretch: _Stretch, begin: int, bounds: _Bounds, end: int) -> int:
+def _likeliest(stretch: _ComparableNights, begin: int, bounds: _StepBounds, end: int) -> int:
     weights = stretch.std_errors[begin:end] ** -2
     summed = np.cumsum(weights * (stretch.figures[begin:end] - stretch.figures[begin]))
     share = np.cumsum(weights) / weights.sum()
@@ -370,8 +372,8 @@ def _likeliest(stretch: _Stretch, begin: int, bounds: _Bounds, end: int) -> int:
     return bounds.earliest + int(moved.argmax())
 
 
-def _described(
-    stretch: _Stretch, at: Sequence[int], bounds: Sequence[_Bounds], noise: float, correlation: float
+def _describe_steps(
+    stretch: _ComparableNights, at: Sequence[int], bounds: Sequence[_StepBounds], noise: float, correlation: float
 ) -> Iterator[Changepoint]:
     levels, weights = _levels(stretch, at)
     lasting = np.diff([0, *at, len(stretch.places)])
@@ -388,7 +390,7 @@ def _described(
         )
 
 
-def _levels(stretch: _Stretch, at: Sequence[int]) -> tuple[Floats, Floats]:
+def _levels(stretch: _ComparableNights, at: Sequence[int]) -> tuple[Floats, Floats]:
     weights = stretch.std_errors**-2
     begins = [0, *at]
     totals = np.add.reduceat(weights, begins)

@@ -156,7 +156,7 @@ class Resampled:
         return int(np.count_nonzero(np.isnan(self.resamples)))
 
     @cached_property
-    def n_below(self) -> int:
+    def doubled_rank(self) -> int:
         """Twice the number of resamples below the center. Ties count half."""
         nearly = ROUNDING * math.sqrt(self.variance)
         at_least = np.count_nonzero(self.resamples >= self.centre - nearly)
@@ -195,7 +195,7 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
     tail = (1 - confidence) / 2
     levels = (tail, 1 - tail)
     if method in ("bca", "bca+t"):
-        levels = _corrected(resampled, tail, first=True), _corrected(resampled, 1 - tail, first=False)
+        levels = _correct_level(resampled, tail, first=True), _correct_level(resampled, 1 - tail, first=False)
     low, high = _quantile(resampled, levels[0], first=True), _quantile(resampled, levels[1], first=False)
     if method == "basic":
         low, high = 2 * resampled.estimate - high, 2 * resampled.estimate - low
@@ -221,12 +221,12 @@ def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
     if resampled.n_clusters < 2 or not math.isfinite(resampled.estimate):
         return math.nan
     t, sign = t_quantile(1 - tail, resampled.n_clusters - 1), 1.0 if upper else -1.0
-    end = resampled.estimate + sign * _stretched(t, _tail_skewness(resampled, sign)) * resampled.error
+    end = resampled.estimate + sign * _stretch_quantile(t, _tail_skewness(resampled, sign)) * resampled.error
     least, greatest = map(float, resampled.range)
     return min(max(end, least), greatest)
 
 
-def _stretched(t: float, skewness: float) -> float:
+def _stretch_quantile(t: float, skewness: float) -> float:
     sixth = skewness / 6
     return t + sixth * (2 * t * t + 1) + sixth * sixth * t * (10 * t * t - 2.5)
 
@@ -250,7 +250,7 @@ def known(figure: float) -> float | None:
     return figure if math.isfinite(figure) else None
 
 
-def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
+def _correct_level(resampled: Resampled, level: float, *, first: bool) -> float:
     """Return the level of the quantile that BCa uses instead of this level.
 
     Reference:
@@ -268,7 +268,7 @@ def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
 
 def _bias(resampled: Resampled, *, first: bool) -> float:
     n_resamples = len(resampled.resamples)
-    share = resampled.n_below / (2 * n_resamples) + (resampled.n_undefined / n_resamples if first else 0.0)
+    share = resampled.doubled_rank / (2 * n_resamples) + (resampled.n_undefined / n_resamples if first else 0.0)
     least = 1 / (2 * n_resamples)  # where all resamples lie on one side, half of one is taken to lie on the other
     return _NORMAL.inv_cdf(min(max(share, least), 1 - least))
 

@@ -133,7 +133,7 @@ def compare(
         lead: Measure whose differences on all queries are the primary family. None for no such family.
         differences: Differences that were taken before. None if none were.
     """
-    asked = _asked(sample, pairs, measures)
+    asked = _list_pairs(sample, pairs, measures)
     if differences is None:
         differences = take_differences(sample, pairs, measures, rule, test)
     return test_differences(sample, {pair: differences[pair] for pair in asked}, test, lead)
@@ -179,7 +179,7 @@ def take_differences(
     sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure], rule: IntervalRule, test: TestRule
 ) -> dict[Pair, TakenDifference]:
     """Return the differences of these pairs by these measures, on all queries and on slices."""
-    return take_pairs(sample, _asked(sample, pairs, measures), rule, test)
+    return take_pairs(sample, _list_pairs(sample, pairs, measures), rule, test)
 
 
 def take_pairs(
@@ -198,7 +198,7 @@ def take_pairs(
     return taken
 
 
-def _asked(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure]) -> list[Pair]:
+def _list_pairs(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure]) -> list[Pair]:
     return [
         Pair(model, baseline, measure, name)
         for model, baseline in pairs
@@ -233,8 +233,8 @@ def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule)
     needed = math.ceil(round(n_tests / test.alpha, 6))
     if n < needed:
         raise InputError(
-            f"{key}: {n} are too few for {test.correction} over the {_counted(n_tests, 'test')} on {dataset!r}: at "
-            f"level {test.alpha:g} none could be found; set at least {needed}, or correction: maxt"
+            f"{key}: {n} are too few for {test.correction} over the {_format_count(n_tests, 'test')} on {dataset!r}: "
+            f"at level {test.alpha:g} none could be found; set at least {needed}, or correction: maxt"
         )
 
 
@@ -407,12 +407,12 @@ def _family_key(family: Family, measure: Measure, slice: str) -> tuple[str, bool
 
 def _family(dataset: str, tested: Sequence[Pair], role: str) -> str:
     parts = [
-        _counted(len({(pair.model, pair.baseline) for pair in tested}), "pair"),
-        _counted(len({pair.measure for pair in tested}), "measure"),
-        _counted(len({pair.slice for pair in tested}), "slice"),
+        _format_count(len({(pair.model, pair.baseline) for pair in tested}), "pair"),
+        _format_count(len({pair.measure for pair in tested}), "measure"),
+        _format_count(len({pair.slice for pair in tested}), "slice"),
     ]
-    return f"{' x '.join(parts)} on {dataset} ({_counted(len(tested), f'{role} test'.strip())})"
+    return f"{' x '.join(parts)} on {dataset} ({_format_count(len(tested), f'{role} test'.strip())})"
 
 
-def _counted(n: int, word: str) -> str:
+def _format_count(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"

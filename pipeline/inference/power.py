@@ -155,7 +155,9 @@ class Variation:
             squares, cubes, fourths = ((drawn**power).sum(axis=1) for power in (2, 3, 4))
             with np.errstate(divide="ignore", invalid="ignore"):  # of those that are alike
                 kappas, accelerations = squares**2 / fourths, cubes / (6 * squares**1.5)
-                reaches = [_reach_of(alpha, n, *shape) for shape in zip(kappas.round(2), accelerations, strict=True)]
+                reaches = [
+                    _compute_reach(alpha, n, *shape) for shape in zip(kappas.round(2), accelerations, strict=True)
+                ]
                 distances = np.array(reaches) * np.sqrt(squares / (n * (n - 1))) - means
             self._known[n, alpha] = np.where(alike, 0.0, distances)
         return self._known[n, alpha]
@@ -165,7 +167,7 @@ class Variation:
         return {}
 
 
-def _reach_of(alpha: float, n: int, kappa: float, acceleration: float) -> float:
+def _compute_reach(alpha: float, n: int, kappa: float, acceleration: float) -> float:
     if kappa >= ENOUGH:
         return _reach(alpha, n - 1, acceleration)
     return t_quantile(1 - alpha / 2, kappa - 1) if kappa >= 2 else math.inf  # what decides then is wide

@@ -29,7 +29,7 @@ class JointDifference:
 
 
 @dataclass(frozen=True, eq=False)
-class _Stars:
+class _BootstrapDistances:
     """(B,) distances t* of resamples from the sample in their standard errors."""
 
     long: Floats  # (B,) to the side of its long tail; the queries have theirs on the other
@@ -40,7 +40,7 @@ class _Stars:
         """(B,) sorted distances: absolute, and to either side."""
         return np.sort(np.maximum(self.long, self.short)), np.sort(self.long), np.sort(self.short)
 
-    def p_value(self, found: _Found) -> float:
+    def p_value(self, found: _TestedDifference) -> float:
         """Return the share of the resamples, the sample included, that are at least as far."""
         if found.sparse is None:
             return self._share(np.maximum(self.long, self.short), found.t)
@@ -50,7 +50,7 @@ class _Stars:
     def _share(self, stars: Floats, t: float) -> float:
         return (1 + int(np.count_nonzero(stars >= t - ROUNDING))) / (1 + len(stars))
 
-    def reaches(self, found: _Found, alpha: float) -> tuple[float, float]:
+    def reaches(self, found: _TestedDifference, alpha: float) -> tuple[float, float]:
         both, long, short = self.ascending
         reach = _critical(both, alpha)
         if found.sparse is None:
@@ -60,7 +60,7 @@ class _Stars:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _TestedDifference:
     estimate: float
     error: float
     limits: tuple[float, float]
@@ -97,7 +97,7 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
         Johnson 1978, doi:10.1080/01621459.1978.10480051, and Hall 1992 for the correction.
     """
     long, short = np.zeros((2, sample.n_resamples))
-    found: list[tuple[_Found, float] | None] = []
+    found: list[tuple[_TestedDifference, float] | None] = []
     for difference, errors in differences_with_errors(sample, pairs):
         side = -1.0 if difference.acceleration > 0 else 1.0
         away = side * divide(difference.resamples - difference.centre, errors[1:])
@@ -105,20 +105,20 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
         if spreadless.mean() > _FEW * alpha / len(pairs):
             found.append(None)
             continue
-        stars = _Stars(np.where(spreadless, np.inf, away), np.where(spreadless, np.inf, -away))
+        stars = _BootstrapDistances(np.where(spreadless, np.inf, away), np.where(spreadless, np.inf, -away))
         np.maximum(long, stars.long, out=long)
         np.maximum(short, stars.short, out=short)
         sparse = difference if difference.mark else None
-        one = _Found(difference.centre, float(errors[0]), difference.range, side, sparse)
+        one = _TestedDifference(difference.centre, float(errors[0]), difference.range, side, sparse)
         found.append((one, stars.p_value(one)))
-    family, n_found = _Stars(long, short), sum(one is not None for one in found)
+    family, n_found = _BootstrapDistances(long, short), sum(one is not None for one in found)
     return tuple(one and _joint(*one, family, alpha, n_found) for one in found)
 
 
 def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[tuple[Resampled, Floats]]:
     """Yield each pair's difference, and (1 + B,) standard errors over the sample and each resample."""
     for own in sample.few_at_a_time(pairs):
-        figures = [_Figures.of(sample, pair) for pair in own]
+        figures = [_DeltaColumns.of(sample, pair) for pair in own]
         distinct: dict[bytes, int] = {}  # with equal weights, those of each pair are the same, and so are products
         places = [[distinct.setdefault(column.tobytes(), len(distinct)) for column in each.columns] for each in figures]
         columns = np.stack([np.frombuffer(column) for column in distinct])
@@ -128,23 +128,23 @@ def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[t
 
 
 @dataclass(frozen=True, eq=False)
-class _Figures:
+class _DeltaColumns:
     # of each figure, with its factor and the number of its numerators
     aggregations: Sequence[tuple[Aggregation, float, int]]
     columns: Floats  # (N, C) what each cluster adds: numerators and denominator by figure, then their products
     n_clusters: int
 
     @classmethod
-    def of(cls, sample: Sample, pair: Pair) -> _Figures:
+    def of(cls, sample: Sample, pair: Pair) -> _DeltaColumns:
         one, other = sample.sides(pair)
-        if one.is_mean_over(other):
+        if one.is_paired_mean(other):
             made = [(MEAN, 1.0, 1)]
             rows = [one.numerators - pair.factor * other.numerators, one.denominators]
         else:
             made = [(one.aggregation, 1.0, one.n_sums), (other.aggregation, -pair.factor, other.n_sums)]
             rows = [one.numerators, one.denominators, other.numerators, other.denominators]
         added = np.vstack(rows)
-        products = [added[i] * added[j] for i, j in _pairs_of(len(added))]
+        products = [added[i] * added[j] for i, j in _list_pairs(len(added))]
         return cls(made, np.vstack([added, *products]), int((one.denominators > 0).sum()))
 
     def errors(self, sums: Floats) -> Floats:
@@ -155,7 +155,7 @@ class _Figures:
             slopes = divide(factor * aggregation.slope(means), total)
             weights += [*slopes, -(slopes * means).sum(axis=0)]
         variance, size = np.zeros((2, sums.shape[1]))
-        for (i, j), product in zip(_pairs_of(len(weights)), sums[len(weights) :], strict=True):
+        for (i, j), product in zip(_list_pairs(len(weights)), sums[len(weights) :], strict=True):
             term = (1 if i == j else 2) * weights[i] * weights[j] * product
             variance += term
             size += np.abs(term)
@@ -163,7 +163,7 @@ class _Figures:
         return np.sqrt(variance * (self.n_clusters / (self.n_clusters - 1)))
 
 
-def _pairs_of(n: int) -> list[tuple[int, int]]:
+def _list_pairs(n: int) -> list[tuple[int, int]]:
     return list(combinations_with_replacement(range(n), 2))
 
 
@@ -173,7 +173,9 @@ def _critical(ordered: Floats, alpha: float) -> float:
     return float(ordered[len(ordered) - 1 - allowed]) if 0 <= allowed < len(ordered) else math.inf
 
 
-def _joint(found: _Found, p_value: float, family: _Stars, alpha: float, n_found: int) -> JointDifference:
+def _joint(
+    found: _TestedDifference, p_value: float, family: _BootstrapDistances, alpha: float, n_found: int
+) -> JointDifference:
     low, high = _ends(found, *family.reaches(found, alpha))
     if found.sparse is not None and low is not None and high is not None:
         tail = alpha / (2 * n_found)
@@ -182,7 +184,7 @@ def _joint(found: _Found, p_value: float, family: _Stars, alpha: float, n_found:
     return JointDifference(p_value, family.p_value(found), (low, high))
 
 
-def _ends(found: _Found, below: float, above: float) -> tuple[float | None, float | None]:
+def _ends(found: _TestedDifference, below: float, above: float) -> tuple[float | None, float | None]:
     if not (math.isfinite(below) and math.isfinite(above)):
         return None, None
     least, greatest = map(float, found.limits)

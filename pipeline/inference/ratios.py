@@ -26,7 +26,7 @@ MANY_CLUSTERS = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
-class Ratio:
+class RatioEstimate:
     """Figure as sums over C clusters."""
 
     aggregation: Aggregation
@@ -49,11 +49,11 @@ class Ratio:
     def _added(self, queries: Where) -> Floats:
         return self.make(queries) if self.queries is None else self.make(queries) * self.queries[queries]
 
-    def numerators_at(self, clusters: Where) -> Floats:
-        return self._added(clusters) if self.clusters is None else self._of_clusters[:, clusters]
+    def select_numerators(self, clusters: Where) -> Floats:
+        return self._added(clusters) if self.clusters is None else self._cluster_numerators[:, clusters]
 
     @cached_property
-    def _of_clusters(self) -> Floats:
+    def _cluster_numerators(self) -> Floats:
         return self.numerators
 
     def figure(self, numerators: Floats, denominators: Floats) -> Floats:
@@ -77,9 +77,9 @@ class Ratio:
             Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of the transformation of the
             mean.
         """
-        return self.influence_of(self)
+        return self.compute_influence(self)
 
-    def influence_of(self, replicate: Ratio) -> Floats:
+    def compute_influence(self, replicate: RatioEstimate) -> Floats:
         """Return (C,) first-order influences of a replicate's clusters on the distance to this figure."""
         sums, total = self.totals
         means = divide(sums, total)
@@ -95,17 +95,17 @@ class Ratio:
         counted = self.denominators > 0
         return divide(self.numerators[-1, counted], self.denominators[counted])
 
-    def is_mean_over(self, other: Ratio) -> bool:
+    def is_paired_mean(self, other: RatioEstimate) -> bool:
         """Return whether both are plain means over the same denominators, as their difference then is."""
         plain = self.aggregation is MEAN and other.aggregation is MEAN
-        return plain and self.has_weights_of(other)
+        return plain and self.has_equal_weights(other)
 
-    def has_weights_of(self, other: Ratio) -> bool:
+    def has_equal_weights(self, other: RatioEstimate) -> bool:
         return self.denominators is other.denominators or np.array_equal(self.denominators, other.denominators)
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
+class QueryContributions:
     """Terms that each of Q queries adds to the sums of one measure of one model."""
 
     measure: Measure
@@ -117,7 +117,7 @@ class Contributions:
     @classmethod
     def of(
         cls, measure: Measure, numerators: Floats, denominators: Floats, values: Floats | None = None
-    ) -> Contributions:
+    ) -> QueryContributions:
         return cls(measure, lambda queries: numerators[:, queries], len(numerators), denominators, values)
 
     @property
@@ -135,7 +135,7 @@ class Contributions:
         scores: Floats = self.measure.aggregation.backward(divide(self.numerators, self.denominators))[0]
         return scores
 
-    def ratio(self, queries: Bools | None, clusters: Clusters | None) -> Ratio:
+    def ratio(self, queries: Bools | None, clusters: Clusters | None) -> RatioEstimate:
         """Return the figure over these queries (None for all) as sums over clusters."""
         denominators = self.denominators if queries is None else self.denominators * queries
         if not self.measure.has_slices and not np.array_equal(denominators, self.denominators):
@@ -148,10 +148,10 @@ class Contributions:
         plain = self.measure.aggregation is MEAN and not self.measure.weighted
         bounded = plain and math.isfinite(least) and math.isfinite(greatest)
         bound = largest * max(abs(least), abs(greatest)) if bounded else 0.0
-        return Ratio(self.measure.aggregation, self.make, self.n_sums, denominators, bound, queries, clusters)
+        return RatioEstimate(self.measure.aggregation, self.make, self.n_sums, denominators, bound, queries, clusters)
 
 
-def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conventions) -> Contributions:
+def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conventions) -> QueryContributions:
     """Return the contributions of each query to the measure in a row of a model's scores."""
     measure, weights = scores.measures[row], scores.weights[row]
     zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
@@ -167,8 +167,8 @@ def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conv
     if np.array_equal(numerators, means):
         numerators = means  # the scores are not held twice
     elif numerators.shape[1] > MANY_CLUSTERS:
-        return Contributions(measure, lambda queries: make(queries)[0], len(means), denominators[0], values)
-    return Contributions.of(measure, numerators, denominators[0], values)
+        return QueryContributions(measure, lambda queries: make(queries)[0], len(means), denominators[0], values)
+    return QueryContributions.of(measure, numerators, denominators[0], values)
 
 
 def _added_up(values: Floats, clusters: Clusters, n_clusters: int) -> Floats:

@@ -22,7 +22,7 @@ _ALIKE = 2.0  # one part of a variance counts as the greater if it is more than 
 
 
 @dataclass(frozen=True)
-class Components:
+class ComponentEstimates:
     """Unbiased variance components of a figure. A component near 0 may be negative."""
 
     n_queries: int  # C, queries or clusters
@@ -45,7 +45,7 @@ class Components:
         return "replicates" if replicates > _ALIKE * queries else "either"
 
 
-def components_of(cells: Floats) -> Components:
+def estimate_components(cells: Floats) -> ComponentEstimates:
     """Return the variance components of a (C, R) table with at least two rows and columns.
 
     Reference:
@@ -55,7 +55,7 @@ def components_of(cells: Floats) -> Components:
     rows, columns, mean = cells.mean(axis=1), cells.mean(axis=0), cells.mean()
     apart = cells - rows[:, np.newaxis] - columns + mean
     rest = float((apart * apart).sum()) / ((n_queries - 1) * (n_replicates - 1))
-    return Components(
+    return ComponentEstimates(
         n_queries,
         n_replicates,
         queries=float(rows.var(ddof=1)) - rest / n_replicates,
@@ -76,7 +76,7 @@ class ReplicateEffects:
         """Return the effects in a (C, R) table, whose mean is the figure up to a constant."""
         columns = cells.mean(axis=0)
         shifts = dict(zip(names, (columns - columns.mean()).tolist(), strict=True))
-        return cls(shifts, components_of(cells).rest / len(cells) if min(cells.shape) > 1 else 0.0)
+        return cls(shifts, estimate_components(cells).rest / len(cells) if min(cells.shape) > 1 else 0.0)
 
     @property
     def variance(self) -> float:
@@ -150,7 +150,7 @@ def mean_effects(figures: Sequence[Sequence[ReplicateEffects]]) -> tuple[Replica
     alike = len({tuple(tuple(sorted(family.shifts)) for family in families) for families in figures}) == 1
     if not alike:
         scaled = [family for families in figures for family in families]
-        return tuple(_scaled(family, 1 / n) for family in scaled)
+        return tuple(_scale_effects(family, 1 / n) for family in scaled)
     return tuple(
         ReplicateEffects(
             {name: sum(family.shifts[name] for family in families) / n for name in families[0].shifts},
@@ -160,6 +160,6 @@ def mean_effects(figures: Sequence[Sequence[ReplicateEffects]]) -> tuple[Replica
     )
 
 
-def _scaled(family: ReplicateEffects, factor: float) -> ReplicateEffects:
+def _scale_effects(family: ReplicateEffects, factor: float) -> ReplicateEffects:
     shifts = {name: factor * shift for name, shift in family.shifts.items()}
     return ReplicateEffects(shifts, factor * factor * family.noise)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.joined import OnDemand
-from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Ratio, Where
+from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, RatioEstimate, Where
 from rankledger.pipeline.support.environment import threaded_libraries
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
@@ -104,14 +104,14 @@ class SlicedClusters:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ClusterCells:
     """K cells of clusters that add the same to every sum. Only the number drawn of each cell counts."""
 
     firsts: Indices  # (K,) a cluster of each cell
     sizes: Indices  # (K,) number of its clusters
 
     @classmethod
-    def find(cls, columns: Iterable[Floats | Bools]) -> Cells | None:
+    def find(cls, columns: Iterable[Floats | Bools]) -> ClusterCells | None:
         """Group the clusters that have the same numbers in all (C,) columns."""
         hashes = np.zeros(1, dtype=np.uint64)
         for column in columns:
@@ -197,7 +197,7 @@ class LargeSums:
         steps: Floats,
         counted: Bools,
         sliced: SlicedClusters | None,
-        cells: Cells | None = None,
+        cells: ClusterCells | None = None,
     ) -> LargeSums:
         firsts = None
         if cells is not None:
@@ -224,7 +224,7 @@ class LargeSums:
 Sums: TypeAlias = ResampledSums | LargeSums
 
 
-class Draws:
+class BootstrapDraws:
     """B resamples of C clusters, each of which draws C clusters with replacement.
 
     If `are_kept` is False, the counts do not stay in memory and are drawn again for each block.
@@ -235,7 +235,7 @@ class Draws:
         n_clusters: int,
         stream: str,
         settings: Settings,
-        cells: Cells | None = None,
+        cells: ClusterCells | None = None,
         *,
         _chunk: int = _CHUNK,
         _kept: int = _KEPT,
@@ -251,13 +251,13 @@ class Draws:
 
     @cached_property
     def _counts(self) -> list[Counts]:
-        return list(_in_tasks("Drawing resamples", self._draw, self._chunks, self._settings.workers, _TASK))
+        return list(_run_tasks("Drawing resamples", self._draw, self._chunks, self._settings.workers, _TASK))
 
     def let_go(self) -> None:
         """Free the counts. They are drawn again if they are needed."""
         self.__dict__.pop("_counts", None)
 
-    def windows(self, n_resamples: int) -> Iterator[Draws]:
+    def windows(self, n_resamples: int) -> Iterator[BootstrapDraws]:
         n_chunks = max(1, n_resamples // max((size for _, size in self._chunks), default=1))
         for begin in range(0, len(self._chunks), n_chunks):
             window = copy(self)
@@ -298,12 +298,12 @@ class Draws:
     def _each_chunk(self, parts: Sequence[Sums]) -> Iterator[list[Floats]]:
         if self.are_kept:
             calls: list[tuple[Any, ...]] = [(parts, counts) for counts in self._counts]
-            return _in_tasks("Adding up resamples", _sum_counts, calls, self._settings.workers, _TASK)
+            return _run_tasks("Adding up resamples", _sum_counts, calls, self._settings.workers, _TASK)
         together = _TOGETHER if self._n_counts > MANY_CLUSTERS else _TASK * _CHUNK
         at_a_time = -(-together // max(1, self._chunks[0][1] * self._n_counts))
         groups = [self._chunks[begin : begin + at_a_time] for begin in range(0, len(self._chunks), at_a_time)]
         calls = [(parts, self._draw, group) for group in groups]
-        return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, 1)
+        return _run_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, 1)
 
     def refuse_too_many(self, n_columns: int) -> None:
         resamples, memory = self.n_resamples, self._settings.memory
@@ -316,7 +316,7 @@ class Draws:
             )
 
 
-def in_chunks(
+def run_chunks(
     title: str,
     function: Callable[..., Any],
     drawn_for: object,
@@ -328,17 +328,17 @@ def in_chunks(
 ) -> Iterator[Any]:
     """Yield the function's result, given a seed and a number of rows, for each chunk of about `n_cells` draws."""
     calls = [(drawn_for, n_clusters, *chunk) for chunk in _chunks(n_clusters, stream, settings, n_cells)]
-    return _in_tasks(title, function, calls, settings.workers, per_task)
+    return _run_tasks(title, function, calls, settings.workers, per_task)
 
 
 def _chunks(n_clusters: int, stream: str, settings: Settings, n_cells: int) -> list[tuple[list[int], int]]:
     n_rows = max(1, n_cells // n_clusters)
     sizes = [min(n_rows, settings.resamples - begin) for begin in range(0, settings.resamples, n_rows)]
-    entropy = entropy_of(stream)
+    entropy = seed_stream(stream)
     return [([settings.seed, entropy, chunk], size) for chunk, size in enumerate(sizes)]
 
 
-def _in_tasks(
+def _run_tasks(
     title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], workers: Workers, per_task: int
 ) -> Iterator[T]:
     tasks = [(function, calls[begin : begin + per_task]) for begin in range(0, len(calls), per_task)]
@@ -351,7 +351,7 @@ def _run_task(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> l
     return [function(*call) for call in calls]
 
 
-def entropy_of(stream: str) -> int:
+def seed_stream(stream: str) -> int:
     """Return the number that represents a stream's name in the seeds of its chunks."""
     return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:16], "big")
 
@@ -376,7 +376,7 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
     return rounded.T
 
 
-def steps_of(columns: Sequence[Floats], bounds: Floats) -> Floats:
+def find_steps(columns: Sequence[Floats], bounds: Floats) -> Floats:
     """Return the (N,) steps that `round_to_exact` rounds these columns to."""
     n_clusters = len(columns[0])
     found = [_greatest(np.stack(columns[own]), bounds, own) for own in _some_at_a_time(columns)]
@@ -445,10 +445,10 @@ def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Count
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnRatio:
     """Ratio with its sums over the rounded sample and the resamples. The last axis is 1 + B."""
 
-    ratio: Ratio
+    ratio: RatioEstimate
     numerators: Floats
     denominators: Floats
 
@@ -458,23 +458,23 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class RatioColumns:
     """Ratios over the same clusters as columns: all numerators, then each different denominator once."""
 
-    ratios: Sequence[Ratio]
+    ratios: Sequence[RatioEstimate]
     places: Sequence[int]  # position of each ratio's denominator among the different ones
     numbers: Sequence[Floats]  # (N,) of (C,)
     bounds: Floats  # (N,)
 
     @classmethod
-    def alike(cls, ratios: Sequence[Ratio]) -> list[Columns]:
-        together: dict[bytes, list[Ratio]] = {}
+    def alike(cls, ratios: Sequence[RatioEstimate]) -> list[RatioColumns]:
+        together: dict[bytes, list[RatioEstimate]] = {}
         for ratio in ratios:
             together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
         return [cls.of(own) for own in together.values()]
 
     @classmethod
-    def of(cls, ratios: Sequence[Ratio]) -> Columns:
+    def of(cls, ratios: Sequence[RatioEstimate]) -> RatioColumns:
         distinct: dict[bytes, int] = {}
         places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
         rows = [(ratio, row) for ratio in ratios for row in range(ratio.n_sums)]
@@ -501,14 +501,16 @@ class Columns:
         return np.cumsum([ratio.n_sums for ratio in self.ratios])
 
     @property
-    def of_ratio(self) -> dict[Ratio, npt.NDArray[np.int64]]:
+    def places_by_ratio(self) -> dict[RatioEstimate, npt.NDArray[np.int64]]:
         """Columns of each ratio: numerators first, then the denominator."""
         return {
             ratio: np.append(np.arange(end - ratio.n_sums, end), self._ends[-1] + place)
             for ratio, end, place in zip(self.ratios, self._ends, self.places, strict=True)
         }
 
-    def part(self, sliced: SlicedClusters | None = None, cells: Cells | None = None) -> ResampledSums | LargeSums:
+    def part(
+        self, sliced: SlicedClusters | None = None, cells: ClusterCells | None = None
+    ) -> ResampledSums | LargeSums:
         counted = self.ratios[0].denominators > 0
         if len(counted) > MANY_CLUSTERS:
             return LargeSums.of(self._at, self._steps, counted, sliced, cells)
@@ -516,12 +518,12 @@ class Columns:
 
     @cached_property
     def _steps(self) -> Floats:
-        return steps_of(self.numbers, self.bounds)
+        return find_steps(self.numbers, self.bounds)
 
     def _at(self, clusters: Where) -> Floats:
         weights = self.numbers[sum(ratio.n_sums for ratio in self.ratios) :]
         return np.vstack(
-            [*(ratio.numerators_at(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]
+            [*(ratio.select_numerators(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]
         )
 
     def share(self, sliced: SlicedClusters) -> Bools:
@@ -531,7 +533,7 @@ class Columns:
         weights = [same[:, self._ends[-1] + place] for place in self.places]
         return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
 
-    def drawn(self, sums: Floats) -> Iterator[Drawn]:
+    def drawn(self, sums: Floats) -> Iterator[DrawnRatio]:
         *numerators, denominators = np.split(sums, self._ends)
         for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
-            yield Drawn(ratio, own, denominators[place])
+            yield DrawnRatio(ratio, own, denominators[place])

@@ -19,13 +19,24 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import ModelKey, Scores
 from rankledger.pipeline.inference.intervals import Resampled
-from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Contributions, Ratio, Where, contributions_of
-from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
+from rankledger.pipeline.inference.ratios import (
+    MANY_CLUSTERS,
+    QueryContributions,
+    RatioEstimate,
+    Where,
+    contributions_of,
+)
+from rankledger.pipeline.inference.replicates import (
+    ComponentEstimates,
+    ReplicateEffects,
+    estimate_components,
+    mean_effects,
+)
 from rankledger.pipeline.inference.resampling import (
-    Cells,
-    Columns,
-    Drawn,
-    Draws,
+    BootstrapDraws,
+    ClusterCells,
+    DrawnRatio,
+    RatioColumns,
     ResampledSums,
     Settings,
     SlicedClusters,
@@ -73,7 +84,7 @@ class Sample:
         self.groups = groups
         self.n_clusters = len(results[0].query_ids) if groups.clusters is None else int(groups.clusters.max()) + 1
         self.slices: Mapping[str, Bools | None] = {ALL: None, **groups.slices}
-        self.contributions: dict[tuple[ModelKey, Measure], Contributions] = {}
+        self.contributions: dict[tuple[ModelKey, Measure], QueryContributions] = {}
         self._weights: dict[tuple[ModelKey, Measure], int] = {}  # models and measures with the same weights have one
         distinct: dict[bytes, tuple[int, Floats]] = {}
         for scores in (*results, *whole):
@@ -92,18 +103,18 @@ class Sample:
         self._query_ids = results[0].query_ids
         self._settings = settings
         self._sliced = {(own.key, measure) for own in results for measure in own.measures if measure.has_slices}
-        masks = {name: self._clusters_in(mask) for name, mask in self.slices.items()}
+        masks = {name: self._find_clusters(mask) for name, mask in self.slices.items()}
         self.slicings = SlicedClusters.share({name: mask for name, mask in masks.items() if mask is not None})
         self._whole = SlicedClusters.share({ALL: np.ones(self.n_clusters, dtype=bool)})
         self.cut = [name for name, mask in masks.items() if mask is None]
         self._scored: dict[Measure, Bools] = {}
         self._unanswered = {scores.key: scores.missing | scores.unscored for scores in (*whole, *results)}
-        self._ratios: dict[Key, Ratio] = {}
-        self._influences: dict[Ratio, Floats] = {}
+        self._ratios: dict[Key, RatioEstimate] = {}
+        self._influences: dict[RatioEstimate, Floats] = {}
         self._counted: dict[tuple[int, int, str], tuple[int, int]] = {}
         self._denominators: dict[tuple[int, str], Floats] = {}
-        self._cells = Cells.find(self._each_column())
-        self._draw_from(Draws(self.n_clusters, self.dataset, settings, self._cells))
+        self._cells = ClusterCells.find(self._each_column())
+        self._draw_from(BootstrapDraws(self.n_clusters, self.dataset, settings, self._cells))
         n_kept = sum(self.contributions[key].n_sums for key in self._sliced)
         self._draws.refuse_too_many(n_kept + max(self._blocks.values(), default=0) // (1 + self.n_resamples))
 
@@ -117,14 +128,14 @@ class Sample:
                 yield from own.numerators
             yield from self.groups.slices.values()
 
-    def _draw_from(self, draws: Draws) -> None:
+    def _draw_from(self, draws: BootstrapDraws) -> None:
         self._draws = draws
         self.n_resamples = draws.n_resamples
-        self._drawn: dict[Key, Drawn] = {}
+        self._drawn: dict[Key, DrawnRatio] = {}
         self._totals: dict[int, Floats] = {}
         self._held: dict[tuple[Measure, ...], int] = {}  # the blocks whose sums over slices are kept, oldest first
         self._coming: dict[tuple[Measure, ...], Callable[[], None]] = {}  # the block that the workers add up
-        self._blocks = self._in_blocks()
+        self._blocks = self._cut_blocks()
         self._block_of = {measure: block for block in self._blocks for measure in block}
 
     @property
@@ -136,7 +147,7 @@ class Sample:
         first = {block: (*next(key for key in self.contributions if key[1] in block), ALL) for block in self.blocks}
         try:
             for block, following in zip_longest(self.blocks, self.blocks[1:]):
-                self._drawn_of(first[block])
+                self._draw_ratio(first[block])
                 # Counts that are drawn anew take longer than the caller does; two blocks' numbers take room.
                 if following is not None and self._draws.are_kept and first[following] not in self._drawn:
                     self._coming[following] = self._begin_block(following)
@@ -176,7 +187,7 @@ class Sample:
             window._draw_from(draws)
             yield window
 
-    def _in_blocks(self) -> dict[tuple[Measure, ...], int]:
+    def _cut_blocks(self) -> dict[tuple[Measure, ...], int]:
         sizes: dict[Measure, int] = {}
         # A column's numbers need room, too, unless they are made some at a time.
         are_held = self.n_clusters <= MANY_CLUSTERS
@@ -193,24 +204,24 @@ class Sample:
         return {tuple(block): sum(block.values()) for block in blocks}
 
     def figure(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Resampled:
-        drawn = self._drawn_of((model, measure, slice))
+        drawn = self._draw_ratio((model, measure, slice))
         figures, ratio = drawn.figures, drawn.ratio
         n_queries, n_clusters = self._sizes((model, model), measure, slice, ratio)
         return Resampled(
             estimate=ratio.estimate,
             centre=float(figures[0]),
             resamples=figures[1:],
-            influence=self._influence_of(ratio),
+            influence=self._find_influence(ratio),
             n_queries=n_queries,
             n_clusters=n_clusters,
             range=measure.metric.range,
             families=self._effects(self._replicate_cells(model, measure, slice)),
         )
 
-    def components(self, model: ModelKey, measure: Measure) -> Components | None:
+    def components(self, model: ModelKey, measure: Measure) -> ComponentEstimates | None:
         found = self._replicate_cells(model, measure, ALL)
         cells = np.stack([*found.values()], axis=1) if found else np.empty((0, 0))
-        return components_of(cells) if min(cells.shape) > 1 else None
+        return estimate_components(cells) if min(cells.shape) > 1 else None
 
     def is_family(self, model: ModelKey, measure: Measure) -> bool:
         return (model, measure) in self._replicated
@@ -236,7 +247,7 @@ class Sample:
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
         """Return a model's (1 + B,) figures over the rounded sample and each resample."""
-        return self._drawn_of((model, measure, ALL)).figures
+        return self._draw_ratio((model, measure, ALL)).figures
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
         """Return the differences of these pairs over the queries that both define. Positive is better."""
@@ -275,15 +286,15 @@ class Sample:
         left = iter(new)
         made = zip(pairs, sides, [[next(left) for _ in ratios] for ratios in own], strict=True)
         return (
-            self._difference(pair, *both, drawn or [*map(self._drawn_of, self._keys(pair))])
+            self._difference(pair, *both, drawn or [*map(self._draw_ratio, self._keys(pair))])
             for pair, both, drawn in made
         ), sums
 
-    def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
+    def sides(self, pair: Pair) -> tuple[RatioEstimate, RatioEstimate]:
         """Return both models' ratios over the queries that both define."""
         ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
         if ours.denominators is theirs.denominators or np.array_equal(ours.counted, theirs.counted):
-            one, other = map(self._ratio_of, self._keys(pair))
+            one, other = map(self._find_ratio, self._keys(pair))
             return one, other
         both = ours.counted & theirs.counted
         return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
@@ -294,18 +305,18 @@ class Sample:
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
         """Return (Q,) scores whose plain mean the figure is, by sorted query id. None if it is no plain mean."""
-        return self._in_order(self._ratio_of((model, measure, slice)))
+        return self._sort_scores(self._find_ratio((model, measure, slice)))
 
     def differences_of(self, pair: Pair) -> Floats | None:
         """Return (Q,) oriented differences whose plain mean the pair's difference is. None if it is no plain mean."""
         one, other = self.sides(pair)
-        ours, theirs = self._in_order(one), self._in_order(other)
-        if ours is None or theirs is None or not one.is_mean_over(other):
+        ours, theirs = self._sort_scores(one), self._sort_scores(other)
+        if ours is None or theirs is None or not one.is_paired_mean(other):
             return None
         sign = -1.0 if pair.measure.metric.direction == "lower" else 1.0
         return sign * (ours - pair.factor * theirs)
 
-    def _in_order(self, ratio: Ratio) -> Floats | None:
+    def _sort_scores(self, ratio: RatioEstimate) -> Floats | None:
         counted = ratio.denominators > 0
         weights = ratio.denominators[counted]
         if ratio.aggregation is not MEAN or ratio.clusters is not None or not np.all(weights == 1):
@@ -318,11 +329,13 @@ class Sample:
             return np.arange(self.n_clusters)
         return np.flatnonzero(mask) if self.groups.clusters is None else np.unique(self.groups.clusters[mask])
 
-    def _difference(self, pair: Pair, one: Ratio, other: Ratio, drawn: Sequence[Drawn]) -> Resampled:
+    def _difference(
+        self, pair: Pair, one: RatioEstimate, other: RatioEstimate, drawn: Sequence[DrawnRatio]
+    ) -> Resampled:
         sign, factor = -1.0 if pair.measure.metric.direction == "lower" else 1.0, pair.factor
         if len(drawn) == 1:
             figures = _times(sign, drawn[0].figures)
-        elif one.is_mean_over(other):  # of sums that are exact: what is equal stays equal
+        elif one.is_paired_mean(other):  # of sums that are exact: what is equal stays equal
             sums = drawn[0].numerators - _times(factor, drawn[1].numerators)
             figures = _times(sign, one.figure(sums, drawn[0].denominators))
         else:
@@ -332,10 +345,10 @@ class Sample:
             estimate=sign * (one.estimate - factor * other.estimate),
             centre=float(figures[0]),
             resamples=figures[1:],
-            influence=_times(sign, self._influence_of(one) - _times(factor, self._influence_of(other))),
+            influence=_times(sign, self._find_influence(one) - _times(factor, self._find_influence(other))),
             n_queries=n_queries,
             n_clusters=n_clusters,
-            range=_range_of(pair),
+            range=_find_range(pair),
             families=self._pair_effects(pair) if self.has_replicates(pair) else (),
         )
 
@@ -360,7 +373,7 @@ class Sample:
         rows = ratio.denominators > 0
         return {
             own.replicate: int(rows.sum())
-            * ratio.influence_of(
+            * ratio.compute_influence(
                 self._ratio(contributions_of(own, row, own.values[row], self._conventions), slice, within)
             )[rows]
             for own in family.replicates
@@ -370,7 +383,9 @@ class Sample:
     def _effects(cells: Mapping[str, Floats]) -> tuple[ReplicateEffects, ...]:
         return (ReplicateEffects.of([*cells], np.stack([*cells.values()], axis=1)),) if cells else ()
 
-    def _sizes(self, models: tuple[ModelKey, ModelKey], measure: Measure, slice: str, ratio: Ratio) -> tuple[int, int]:
+    def _sizes(
+        self, models: tuple[ModelKey, ModelKey], measure: Measure, slice: str, ratio: RatioEstimate
+    ) -> tuple[int, int]:
         key = (self._weights[models[0], measure], self._weights[models[1], measure], slice)
         if key not in self._counted:
             ours, theirs = (self.contributions[model, measure].counted for model in models)
@@ -379,25 +394,25 @@ class Sample:
             self._counted[key] = n_queries, int((ratio.denominators > 0).sum())
         return self._counted[key]
 
-    def _influence_of(self, ratio: Ratio) -> Floats:
+    def _find_influence(self, ratio: RatioEstimate) -> Floats:
         if ratio not in self._influences:
             while self._influences and (1 + len(self._influences)) * self.n_clusters > _INFLUENCES:
                 del self._influences[next(iter(self._influences))]
             self._influences[ratio] = ratio.influence
         return self._influences[ratio]
 
-    def _ratio(self, contributions: Contributions, slice: str, queries: Bools | None = None) -> Ratio:
+    def _ratio(self, contributions: QueryContributions, slice: str, queries: Bools | None = None) -> RatioEstimate:
         masks = [mask for mask in (self.slices[slice], queries) if mask is not None]
         return contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
 
-    def _ratio_of(self, key: Key) -> Ratio:
+    def _find_ratio(self, key: Key) -> RatioEstimate:
         if key not in self._ratios:
             ratio = self._ratio(self.contributions[key[:2]], key[2])
             shared = self._denominators.setdefault((self._weights[key[:2]], key[2]), ratio.denominators)
             self._ratios[key] = replace(ratio, denominators=shared)
         return self._ratios[key]
 
-    def _clusters_in(self, mask: Bools | None) -> Bools | None:
+    def _find_clusters(self, mask: Bools | None) -> Bools | None:
         clusters = self.groups.clusters
         if mask is None:
             return np.ones(self.n_clusters, dtype=bool)
@@ -406,7 +421,7 @@ class Sample:
         inside = np.bincount(clusters, mask, self.n_clusters) > 0
         return inside if np.array_equal(inside[clusters], mask) else None
 
-    def _drawn_of(self, key: Key) -> Drawn:
+    def _draw_ratio(self, key: Key) -> DrawnRatio:
         if key not in self._drawn:
             block = self._block_of[key[1]]
             self._make_room(self._blocks[block])
@@ -429,29 +444,31 @@ class Sample:
                 drawn = self._drawn.pop(key)
                 if key[2] == ALL and key[:2] in self._sliced:
                     totals = self._totals.setdefault(self._weights[key[:2]], drawn.denominators.copy())
-                    self._drawn[key] = Drawn(drawn.ratio, drawn.numerators.copy(), totals)
+                    self._drawn[key] = DrawnRatio(drawn.ratio, drawn.numerators.copy(), totals)
 
     def _begin_block(self, block: Collection[Measure]) -> Callable[[], None]:
-        keys = {self._ratio_of((*key, ALL)): key for key in self.contributions if key[1] in block}
+        keys = {self._find_ratio((*key, ALL)): key for key in self.contributions if key[1] in block}
         products = [
             (columns, sliced)
             for slices, is_sliced in ((self.slicings, True), (self._whole, False))
-            for columns in Columns.alike([ratio for ratio, key in keys.items() if (key in self._sliced) == is_sliced])
+            for columns in RatioColumns.alike(
+                [ratio for ratio, key in keys.items() if (key in self._sliced) == is_sliced]
+            )
             for sliced in slices
         ]
         alone = {
-            self._ratio_of((*keys[ratio], name)): (*keys[ratio], name)
+            self._find_ratio((*keys[ratio], name)): (*keys[ratio], name)
             for columns, sliced in products
             for name, shares in zip(sliced.names, columns.share(sliced), strict=True)
             for ratio, is_shared in zip(columns.ratios, shares, strict=True)
             if not is_shared
         } | {
-            self._ratio_of((*key, name)): (*key, name)
+            self._find_ratio((*key, name)): (*key, name)
             for key in keys.values()
             if key in self._sliced
             for name in self.cut
         }
-        singles = Columns.alike([*alone])
+        singles = RatioColumns.alike([*alone])
         parts = [columns.part(sliced, self._cells) for columns, sliced in products]
         parts += [columns.part(cells=self._cells) for columns in singles]
         finish = self._draws.begin(parts)
@@ -462,31 +479,31 @@ class Sample:
                 for name, own in zip(sliced.names, found, strict=True):
                     for drawn in columns.drawn(own):
                         key = (*keys[drawn.ratio], name)
-                        self._drawn[key] = Drawn(self._ratio_of(key), drawn.numerators, drawn.denominators)
+                        self._drawn[key] = DrawnRatio(self._find_ratio(key), drawn.numerators, drawn.denominators)
             for columns, found in zip(singles, sums[len(products) :], strict=True):
                 self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(found[0])}
 
         return keep
 
-    def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[Drawn], list[Floats]]:
-        columns = Columns.alike(ratios)
+    def _draw(self, ratios: Sequence[RatioEstimate], *beside: ResampledSums) -> tuple[list[DrawnRatio], list[Floats]]:
+        columns = RatioColumns.alike(ratios)
         sums = [found[0] for found in self._draws.sums([*(each.part(cells=self._cells) for each in columns), *beside])]
         drawn = {one.ratio: one for each, own in zip(columns, sums, strict=False) for one in each.drawn(own)}
         return [drawn[ratio] for ratio in ratios], sums[len(columns) :]
 
 
-def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
-    if not one.is_mean_over(other):
+def _to_draw(factor: float, one: RatioEstimate, other: RatioEstimate) -> tuple[RatioEstimate, ...]:
+    if not one.is_paired_mean(other):
         return one, other
     bound = (1 + factor) * one.bound
 
     def apart(clusters: Where) -> Floats:
-        return one.numerators_at(clusters) - factor * other.numerators_at(clusters)
+        return one.select_numerators(clusters) - factor * other.select_numerators(clusters)
 
     if len(one.denominators) > MANY_CLUSTERS:
-        return (Ratio(one.aggregation, apart, one.n_sums, one.denominators, bound),)
+        return (RatioEstimate(one.aggregation, apart, one.n_sums, one.denominators, bound),)
     numbers = apart(slice(None))
-    return (Ratio(one.aggregation, lambda clusters: numbers[:, clusters], one.n_sums, one.denominators, bound),)
+    return (RatioEstimate(one.aggregation, lambda clusters: numbers[:, clusters], one.n_sums, one.denominators, bound),)
 
 
 def _times(factor: float, numbers: Floats) -> Floats:
@@ -502,7 +519,7 @@ def effective_clusters(weights: Floats) -> float:
     return float(divide(weights.sum() ** 2, (weights * weights).sum()))
 
 
-def _range_of(pair: Pair) -> tuple[float, float]:
+def _find_range(pair: Pair) -> tuple[float, float]:
     least, greatest = pair.measure.metric.range
     low, high = least - pair.factor * greatest, greatest - pair.factor * least
     return (-high, -low) if pair.measure.metric.direction == "lower" else (low, high)

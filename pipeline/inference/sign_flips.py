@@ -26,15 +26,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats, divide
-from rankledger.pipeline.inference.ratios import Ratio
+from rankledger.pipeline.inference.ratios import RatioEstimate
 from rankledger.pipeline.inference.resampling import (
-    Columns,
     Indices,
+    RatioColumns,
     ResampledSums,
     Settings,
     SlicedClusters,
-    in_chunks,
     round_to_exact,
+    run_chunks,
 )
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.tables import ALL
@@ -67,26 +67,26 @@ Rows: TypeAlias = npt.NDArray[np.int64] | slice
 class FlippedPair:
     """Figures of two models by one measure over the same C clusters."""
 
-    ours: Ratio
-    theirs: Ratio
+    ours: RatioEstimate
+    theirs: RatioEstimate
 
     @cached_property
     def moved(self) -> Bools:
-        stacked = [one.numerators if self.is_plain else _stacked(one) for one in (self.ours, self.theirs)]
+        stacked = [one.numerators if self.is_plain else _stack_terms(one) for one in (self.ours, self.theirs)]
         moved: Bools = (stacked[0] != stacked[1]).any(axis=0)
         return moved
 
     @cached_property
     def is_plain(self) -> bool:
         """True if T rises with a single sum Σ s·d, which then replaces it."""
-        return self.ours.n_sums == 1 and self.ours.has_weights_of(self.theirs)
+        return self.ours.n_sums == 1 and self.ours.has_equal_weights(self.theirs)
 
     @cached_property
     def slopes(self) -> Floats:
         """(S + 1,) slope of T by each Σ s·(a - b), numerators first, where both models are alike."""
         if self.is_plain:
             return np.array([1.0, 0.0])
-        sums = (_stacked(self.ours) + _stacked(self.theirs)).sum(axis=1)
+        sums = (_stack_terms(self.ours) + _stack_terms(self.theirs)).sum(axis=1)
         means = divide(sums[:-1], sums[-1])
         slopes = self.ours.aggregation.slope(means)
         return divide(2 * np.append(slopes, -(slopes * means).sum()), sums[-1])
@@ -97,12 +97,12 @@ class FlippedPair:
         if self.is_plain:
             moved = self.ours.numerators[0] - self.theirs.numerators[0]
         else:
-            apart = _stacked(self.ours) - _stacked(self.theirs)
+            apart = _stack_terms(self.ours) - _stack_terms(self.theirs)
             moved = (self.slopes[:, np.newaxis] * apart).sum(axis=0)
         return float(np.sqrt((moved * moved).sum())) or 1.0
 
     def rest(self, rows: Rows) -> Floats:
-        both = np.delete(_stacked(self.ours) + _stacked(self.theirs), rows, axis=1)
+        both = np.delete(_stack_terms(self.ours) + _stack_terms(self.theirs), rows, axis=1)
         rest: Floats = both.sum(axis=1, keepdims=True)
         return rest
 
@@ -118,7 +118,7 @@ class FlippedPairs:
 
     def __init__(self, swaps: Sequence[FlippedPair], rows: Rows, shared: _SharedSums | None = None) -> None:
         if shared is None:
-            columns = _Columns([ratio for swap in swaps for ratio in (swap.ours, swap.theirs)], rows)
+            columns = _SignedColumns([ratio for swap in swaps for ratio in (swap.ours, swap.theirs)], rows)
             self._rounded = columns.rounded
             totals = columns.rounded.sum(axis=0)[:, np.newaxis]
             places = [(columns.places[swap.ours], columns.places[swap.theirs]) for swap in swaps]
@@ -185,13 +185,13 @@ class _SharedSums:
     errors: Floats  # (N,) how far apart rounding can take two sums that are equal but for the signs
 
 
-class _Columns:
+class _SignedColumns:
     """N distinct columns of K clusters' terms in the sums of some figures. All sums of them are exact."""
 
-    def __init__(self, ratios: Sequence[Ratio], rows: Rows) -> None:
-        columns = Columns.of([*dict.fromkeys(ratios)])
+    def __init__(self, ratios: Sequence[RatioEstimate], rows: Rows) -> None:
+        columns = RatioColumns.of([*dict.fromkeys(ratios)])
         numbers = [own[rows] for own in columns.numbers]
-        self.places = columns.of_ratio
+        self.places = columns.places_by_ratio
         self.rounded = round_to_exact(numbers, columns.bounds)
         self._greatest = np.maximum([np.abs(own).max(initial=0.0) for own in numbers], columns.bounds)
 
@@ -201,7 +201,7 @@ class _Columns:
         return errors
 
 
-def _stacked(ratio: Ratio) -> Floats:
+def _stack_terms(ratio: RatioEstimate) -> Floats:
     return np.vstack([ratio.numerators, ratio.denominators])
 
 
@@ -213,7 +213,7 @@ def holm(p_values: Floats) -> Floats:
     """
     order = np.argsort(p_values, kind="stable")
     left = np.arange(len(p_values), 0, -1)  # hypotheses that are not rejected yet
-    return _placed(np.maximum.accumulate(np.minimum(p_values[order] * left, 1.0)), order)
+    return _restore_order(np.maximum.accumulate(np.minimum(p_values[order] * left, 1.0)), order)
 
 
 def benjamini_hochberg(p_values: Floats) -> Floats:
@@ -226,7 +226,7 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     """
     order = np.argsort(-p_values, kind="stable")
     ranks = np.arange(len(p_values), 0, -1)
-    return _placed(np.minimum.accumulate(np.minimum(p_values[order] * len(p_values) / ranks, 1.0)), order)
+    return _restore_order(np.minimum.accumulate(np.minimum(p_values[order] * len(p_values) / ranks, 1.0)), order)
 
 
 def westfall_young(p_values: Floats, jointly: Floats, ascending: Indices) -> Floats:
@@ -241,7 +241,7 @@ def westfall_young(p_values: Floats, jointly: Floats, ascending: Indices) -> Flo
         Westfall & Young 1993, Resampling-Based Multiple Testing, algorithm 2.8 with statistics in place of p-values.
     """
     descending = ascending[::-1]
-    return _placed(np.maximum.accumulate(np.maximum(p_values, jointly)[descending]), descending)
+    return _restore_order(np.maximum.accumulate(np.maximum(p_values, jointly)[descending]), descending)
 
 
 def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 0.0) -> tuple[Indices, Indices, Floats]:
@@ -264,7 +264,7 @@ def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 
     return alone, jointly, greatest[-1]
 
 
-def _placed(values: Floats, order: Indices) -> Floats:
+def _restore_order(values: Floats, order: Indices) -> Floats:
     placed = np.empty_like(values)
     placed[order] = values
     return placed
@@ -304,7 +304,7 @@ def randomization(
     else:
         family = _family(sample, pairs, _held)
         stream = f"signs/{sample.dataset}"
-        counts = in_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk, _TASK)
+        counts = run_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk, _TASK)
         alone, jointly = (1 + np.sum([*counts], axis=0)) / (1 + settings.resamples)
         for i in np.flatnonzero(n_moved <= most).tolist():
             rows = np.flatnonzero(FlippedPair(*sample.sides(pairs[i])).moved)
@@ -312,7 +312,7 @@ def randomization(
     return alone, westfall_young(alone, jointly, family.ascending)
 
 
-class _Family:
+class _FlippedFamily:
     """Pairs that are tested together, in groups that take the signs of different clusters."""
 
     def __init__(self, products: Sequence[_Product], order: Indices, ties: Indices, held: int) -> None:
@@ -328,10 +328,10 @@ class _Family:
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
         for some in np.array_split(signs, n_parts):
             sums = ((part.sums(some), groups) for part, groups in self._products)
-            counts += self.reached([group.of(own[place]) for own, groups in sums for place, group in groups])
+            counts += self.count_exceedances([group.of(own[place]) for own, groups in sums for place, group in groups])
         return counts
 
-    def reached(self, statistics: Sequence[Floats]) -> Indices:
+    def count_exceedances(self, statistics: Sequence[Floats]) -> Indices:
         alone, jointly, _ = exceedances(np.concatenate(statistics)[self._order], self._thresholds)
         counts = np.empty((2, len(self._order)), dtype=np.int64)
         counts[:, self.ascending] = alone, jointly
@@ -348,7 +348,7 @@ def _flipped_pairs(
     return FlippedPairs([FlippedPair(*sample.sides(pair)) for pair in pairs], rows, shared)
 
 
-def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
+def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _FlippedFamily:
     members: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
         members.setdefault(pair.slice, []).append(i)
@@ -365,13 +365,13 @@ def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
         products.append((group.part(rows), [(0, group)]))
         order += members[name]
     ties = np.argsort(np.concatenate([np.array(places) for places in members.values()]), kind="stable")
-    return _Family(products, np.array(order), ties[order], held)
+    return _FlippedFamily(products, np.array(order), ties[order], held)
 
 
 def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Sequence[Pair]]) -> _Product:
     asked = dict.fromkeys(replace(pair, slice=ALL) for own in members.values() for pair in own)
     whole = {pair: sample.sides(pair) for pair in asked}
-    columns = _Columns([ratio for sides in whole.values() for ratio in sides], slice(None))
+    columns = _SignedColumns([ratio for sides in whole.values() for ratio in sides], slice(None))
     part = ResampledSums.of(columns.rounded, np.ones(sample.n_clusters, dtype=bool), sliced)
     totals = part.sums(np.ones((1, sample.n_clusters)))
     groups = []
@@ -384,12 +384,12 @@ def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Seque
     return part, groups
 
 
-def _count_chunk(family: _Family, n_clusters: int, entropy: list[int], n_patterns: int) -> Indices:
+def _count_chunk(family: _FlippedFamily, n_clusters: int, entropy: list[int], n_patterns: int) -> Indices:
     return family.count(draw_signs(entropy, n_patterns, n_clusters))
 
 
-def _exact(sample: Sample, pairs: Sequence[Pair], moved: Indices, held: int) -> tuple[_Family, Floats]:
+def _exact(sample: Sample, pairs: Sequence[Pair], moved: Indices, held: int) -> tuple[_FlippedFamily, Floats]:
     group = _flipped_pairs(sample, pairs, moved)
-    family = _Family([(group.part(moved), [(0, group)])], np.arange(len(pairs)), np.arange(len(pairs)), held)
-    counts = np.sum([family.reached([statistics]) for statistics in group.all_statistics()], axis=0)
+    family = _FlippedFamily([(group.part(moved), [(0, group)])], np.arange(len(pairs)), np.arange(len(pairs)), held)
+    counts = np.sum([family.count_exceedances([statistics]) for statistics in group.all_statistics()], axis=0)
     return family, counts / 2 ** max(len(moved) - 1, 0)

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.inference.ratios import Clusters, Contributions
-from rankledger.pipeline.inference.resampling import Settings, in_chunks, round_to_exact
+from rankledger.pipeline.inference.ratios import Clusters, QueryContributions
+from rankledger.pipeline.inference.resampling import Settings, round_to_exact, run_chunks
 from rankledger.pipeline.inference.tables import SliceChange
 from rankledger.pipeline.support.parallel import Workers
 
@@ -93,13 +93,13 @@ def search_slices(
     """
     defined = np.flatnonzero(~np.isnan(changes))
     texts = {name: np.array(column, dtype=object)[defined] for name, column in columns.items()}
-    candidates = _Candidates.of(texts, len(defined), _least, _cells)
+    candidates = _SliceCandidates.of(texts, len(defined), _least, _cells)
     found: list[FoundSlice] = []
     exact = round_to_exact(changes[np.newaxis, defined])[:, 0]
     own = np.arange(len(defined)) if clusters is None else np.unique(clusters[defined], return_inverse=True)[1]
     cells = np.zeros(len(defined), dtype=np.int64)  # which of the slices found so far each query is in
     while candidates.names and len(found) < _MOST:
-        test = _Test.of(candidates.partitions, exact, own, cells, _least)
+        test = _SliceTest.of(candidates.partitions, exact, own, cells, _least)
         strongest = test.strongest(exact, cells == 0)
         if strongest is None:
             break
@@ -118,12 +118,14 @@ def search_slices(
     )
 
 
-def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, settings: Settings, alpha: float) -> float:
+def _p_value(
+    test: _SliceTest, statistic: float, n_queries: int, stream: str, settings: Settings, alpha: float
+) -> float:
     """Return the p-value of the greatest statistic, or 1 as soon as it is certainly above `alpha`."""
     n_reached, drawn = 0, 0
     while drawn < settings.resamples:
         some = replace(settings, resamples=min(_BATCH, settings.resamples - drawn))
-        greatest = in_chunks("Searching slices", _greatest, test, n_queries, f"{stream}/{drawn}", some, _CHUNK)
+        greatest = run_chunks("Searching slices", _greatest, test, n_queries, f"{stream}/{drawn}", some, _CHUNK)
         n_reached += int((np.concatenate([*greatest]) >= statistic - _SAME).sum())
         drawn += some.resamples
         if (1 + n_reached) / (1 + settings.resamples) > alpha:
@@ -131,11 +133,11 @@ def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, setting
     return (1 + n_reached) / (1 + settings.resamples)
 
 
-def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: int) -> Floats:
+def _greatest(test: _SliceTest, n_queries: int, entropy: list[int], n_permutations: int) -> Floats:
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     permuted = np.empty((n_queries, n_permutations))
     for stratum in test.strata:
-        permuted[stratum.queries.ravel()] = stratum.permuted(rng, n_permutations)
+        permuted[stratum.queries.ravel()] = stratum.permute(rng, n_permutations)
     greatest = np.zeros(n_permutations)
     for statistics in test.statistics(permuted):
         np.maximum(greatest, np.abs(statistics).max(axis=0), out=greatest)
@@ -143,13 +145,13 @@ def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: i
 
 
 @dataclass(frozen=True, eq=False)
-class _Stratum:
+class _PermutedStratum:
     """K clusters of m queries each, which are permuted."""
 
     queries: _Ints  # (K, m) places among all queries
     changes: Floats  # (K, m) changes less their mean
 
-    def permuted(self, rng: np.random.Generator, n_permutations: int) -> Floats:
+    def permute(self, rng: np.random.Generator, n_permutations: int) -> Floats:
         n_clusters, size = self.changes.shape
         order = rng.permuted(np.broadcast_to(np.arange(n_clusters), (n_permutations, n_clusters)), axis=1)
         changes = self.changes[order]
@@ -160,7 +162,7 @@ class _Stratum:
 
 
 @dataclass(frozen=True, eq=False)
-class _Partition:
+class _SlicePartition:
     """S disjoint slices by the same columns."""
 
     queries: _Ints  # (N,) slice by slice
@@ -172,10 +174,10 @@ class _Partition:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pieces:
+class _SlicePieces:
     """Slices of a partition, cut by the units that are permuted."""
 
-    partition: _Partition  # the pieces, slice by slice
+    partition: _SlicePartition  # the pieces, slice by slice
     begins: _Ints  # (S,) first piece of each slice
     units: _Ints  # (P,)
     twice: Floats  # (P, 1) twice the share of the unit's stratum that is in the slice
@@ -183,8 +185,8 @@ class _Pieces:
 
     @classmethod
     def of(
-        cls, partition: _Partition, units: _Ints, strata: _Ints, cells: _Ints, squares: Floats, least: int
-    ) -> _Pieces:
+        cls, partition: _SlicePartition, units: _Ints, strata: _Ints, cells: _Ints, squares: Floats, least: int
+    ) -> _SlicePieces:
         """Cut slices. Each stratum has its cell, (K,), and the summed squares of its units, (K,)."""
         n_slices, sizes = len(partition.begins), np.bincount(strata)
         slices = np.repeat(np.arange(n_slices), np.diff(partition.begins, append=len(partition.queries)))
@@ -197,7 +199,7 @@ class _Pieces:
         fewer = np.minimum(*(np.add.reduceat(own, of_cells, axis=1) for own in (inside, sizes - inside)))
         shares, of_pieces, firsts = inside / sizes, slices[begins], queries[begins]
         return cls(
-            _Partition(queries, begins),
+            _SlicePartition(queries, begins),
             np.searchsorted(of_pieces, np.arange(n_slices)),
             units[firsts],
             2 * shares[of_pieces, strata[firsts]][:, np.newaxis],
@@ -215,18 +217,20 @@ class _Pieces:
 
 
 @dataclass(frozen=True, eq=False)
-class _Test:
+class _SliceTest:
     """All slices, each tested against the rest of the queries."""
 
-    partitions: Sequence[_Partition]
-    strata: Sequence[_Stratum]
+    partitions: Sequence[_SlicePartition]
+    strata: Sequence[_PermutedStratum]
     apart: Floats  # (Q,) changes less the mean of their stratum
-    units: _Partition  # queries of each unit
-    pieces: Sequence[_Pieces]
+    units: _SlicePartition  # queries of each unit
+    pieces: Sequence[_SlicePieces]
     least: float  # variance of a slice that is no rounding
 
     @classmethod
-    def of(cls, partitions: Sequence[_Partition], exact: Floats, clusters: Clusters, cells: _Ints, least: int) -> _Test:
+    def of(
+        cls, partitions: Sequence[_SlicePartition], exact: Floats, clusters: Clusters, cells: _Ints, least: int
+    ) -> _SliceTest:
         """Return the test of all slices."""
         units = np.unique(np.stack([clusters, cells]), axis=1, return_inverse=True)[1].ravel()
         sizes = np.bincount(units)[units]
@@ -235,13 +239,13 @@ class _Test:
         apart = exact - (np.bincount(kind_of, exact) / np.bincount(kind_of))[kind_of]
         by_unit = np.argsort(units, kind="stable")
         strata = [
-            _Stratum(queries, apart[queries])
+            _PermutedStratum(queries, apart[queries])
             for kind, size in enumerate(kinds[1])
             for queries in [by_unit[kind_of[by_unit] == kind].reshape(-1, size)]
         ]
         squares = np.array([(stratum.changes.sum(axis=1) ** 2).sum() for stratum in strata])
-        pieces = [_Pieces.of(partition, units, kind_of, kinds[0], squares, least) for partition in partitions]
-        of_units = _Partition(by_unit, np.flatnonzero(np.diff(units[by_unit], prepend=-1)))
+        pieces = [_SlicePieces.of(partition, units, kind_of, kinds[0], squares, least) for partition in partitions]
+        of_units = _SlicePartition(by_unit, np.flatnonzero(np.diff(units[by_unit], prepend=-1)))
         return cls(partitions, strata, apart, of_units, pieces, _SAME * float(exact @ exact) / len(exact) or 1.0)
 
     def statistics(self, changes: Floats) -> Iterator[Floats]:
@@ -268,11 +272,11 @@ class _Test:
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidates:
+class _SliceCandidates:
     """Distinct slices of one column or two with enough queries in them and outside."""
 
     names: Sequence[str]
-    partitions: Sequence[_Partition]
+    partitions: Sequence[_SlicePartition]
     columns: tuple[str, ...]
     too_small: tuple[str, ...]
     n_skipped: int
@@ -287,7 +291,7 @@ class _Candidates:
     @classmethod
     def of(
         cls, columns: Mapping[str, npt.NDArray[np.object_]], n_queries: int, least: int, most_cells: int
-    ) -> _Candidates:
+    ) -> _SliceCandidates:
         coded = {name: _Column.of(name, texts) for name, texts in columns.items()}
         kept = [name for name, column in coded.items() if any(column.slices(least))]
         too_small = [
@@ -309,7 +313,7 @@ class _Candidates:
                     own.append(queries)
             if own:
                 begins = np.cumsum([0, *map(len, own[:-1])])
-                partitions.append(_Partition(np.concatenate(own), begins))
+                partitions.append(_SlicePartition(np.concatenate(own), begins))
         return cls(names, partitions, tuple(kept), tuple(too_small), len(conjunctions) - len(searched))
 
 
@@ -378,7 +382,7 @@ class SearchRule:
 
 
 def changed_slices(
-    names: tuple[str, str, str], sides: tuple[Contributions, Contributions], groups: Groups, rule: SearchRule
+    names: tuple[str, str, str], sides: tuple[QueryContributions, QueryContributions], groups: Groups, rule: SearchRule
 ) -> tuple[tuple[SliceChange, ...], str]:
     """Return the slices in which a model's change differs from the rest, and a line on the search."""
     dataset, model, baseline = names
@@ -414,24 +418,24 @@ def changed_slices(
         )
         for found in search.found
     )
-    return lines, f"{dataset}: {_described(search, f'{measure} of {model}')}"
+    return lines, f"{dataset}: {_describe_slice(search, f'{measure} of {model}')}"
 
 
-def _described(search: SliceSearch, changed: str) -> str:
+def _describe_slice(search: SliceSearch, changed: str) -> str:
     if not search.columns:
         return f"no slices were searched: no value of a column has {_LEAST} queries in it and {_LEAST} outside"
     skipped = f" ({search.n_skipped:,} pairs of columns were left out: too many queries)" if search.n_skipped else ""
     searched = (
-        f"{search.n_slices:,} {'slice' if search.n_slices == 1 else 'slices'} by {_listed(search.columns)}{skipped}"
+        f"{search.n_slices:,} {'slice' if search.n_slices == 1 else 'slices'} by {_list_names(search.columns)}{skipped}"
     )
     small = ""
     if search.too_small:
-        small = f"; not searched, fewer than {_LEAST} queries in or outside: {_listed(search.too_small)}"
+        small = f"; not searched, fewer than {_LEAST} queries in or outside: {_list_names(search.too_small)}"
     if search.found:
         return f"{searched} {'was' if search.n_slices == 1 else 'were'} searched{small}"
     return f"in none of {searched} does the change of {changed} differ from the rest{small}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"

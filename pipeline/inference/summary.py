@@ -75,10 +75,10 @@ def estimate(
                     lines[scores.key, name, measure] = _line(sample, scores, row, name, undefined, conventions, rule)
             if meanwhile is not None:
                 meanwhile([measure])  # while the influences of its figures are kept
-    return tuple(line for scores in results for line in _in_order(sample, scores, lines))
+    return tuple(line for scores in results for line in _order_rows(sample, scores, lines))
 
 
-def _in_order(
+def _order_rows(
     sample: Sample, scores: Scores, lines: Mapping[tuple[ModelKey, str, Measure], Estimate]
 ) -> Iterator[Estimate]:
     for name in sample.slices:
@@ -252,7 +252,7 @@ def with_ranks(
     direction or without resamples ranks none.
     """
     measures = _ordering_measures(samples)
-    columns = _places_of(lines, measures)
+    columns = _index_rows(lines, measures)
     tested: dict[tuple[str, str], list[Comparison]] = {}
     for line in comparisons:
         if line.slice == ALL and line.p_value is not None:
@@ -283,7 +283,7 @@ def order_agreement(
 ) -> tuple[OrderAgreement, ...]:
     """Compare the order of at least three models by each measure with their order by the lead measure."""
     measures = _ordering_measures(samples)
-    columns = {key: [lines[place] for place in places] for key, places in _places_of(lines, measures).items()}
+    columns = {key: [lines[place] for place in places] for key, places in _index_rows(lines, measures).items()}
     found = []
     for (dataset, measure), own in columns.items():
         names = map(str, [leading[dataset]] if dataset in leading else leading.values())
@@ -339,7 +339,7 @@ def _ordering_measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measu
     return {(dataset, str(measure)): measure for dataset, measure in known if measure.metric.direction != "neither"}
 
 
-def _places_of(
+def _index_rows(
     lines: Sequence[Estimate], measures: Mapping[tuple[str, str], Measure]
 ) -> dict[tuple[str, str], list[int]]:
     columns: dict[tuple[str, str], list[int]] = {}

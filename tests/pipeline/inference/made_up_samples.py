@@ -10,7 +10,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import Scores
-from rankledger.pipeline.inference.resampling import Draws, ResampledSums, Settings
+from rankledger.pipeline.inference.resampling import BootstrapDraws, ResampledSums, Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.support.parallel import Workers
 
@@ -48,7 +48,7 @@ def sample(*results, groups=None, conventions=CONVENTIONS, resamples=200, seed=0
 def drawn_counts(n_clusters, resamples, stream="d"):
     """(B, C): how often each cluster is in the resamples of this dataset: the sums of a column for each of them."""
     each = ResampledSums(slice(None), np.eye(n_clusters))
-    return Draws(n_clusters, stream, Settings(resamples, 0, ONE)).sums([each])[0][0, :, 1:].T
+    return BootstrapDraws(n_clusters, stream, Settings(resamples, 0, ONE)).sums([each])[0][0, :, 1:].T
 
 
 def two_models(ours, theirs, measure=AP, **options):

@@ -11,7 +11,7 @@ import pytest
 from rankledger.pipeline.inference import changepoints
 from rankledger.pipeline.inference.changepoints import (
     FEWEST_NIGHTS,
-    Changepoints,
+    SeriesSteps,
     critical_excess,
     find_changepoints,
     greatest_excess,
@@ -26,7 +26,7 @@ def nightly(seed: int = 0, n_nights: int = N) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(n_nights)
 
 
-def places(found: Changepoints) -> list[int]:
+def places(found: SeriesSteps) -> list[int]:
     return [step.place for step in found.steps]
 
 
@@ -288,7 +288,7 @@ def test_nights_that_repeat_an_output_raise_no_alarm(share):
 
 def test_rounding_is_no_change():
     """Figures that differ in their last bits, as under another version of a library, are of one output."""
-    assert find_changepoints([0.4, 0.4 + 1e-16, 0.4 - 1e-15, 0.4] * 5, [0.02] * 20) == Changepoints(0.0)
+    assert find_changepoints([0.4, 0.4 + 1e-16, 0.4 - 1e-15, 0.4] * 5, [0.02] * 20) == SeriesSteps(0.0)
 
 
 def test_nights_that_repeat_the_one_before_count_once():
@@ -305,9 +305,9 @@ def test_too_few_nights_tell_nothing():
     """Below the fewest nights neither noise nor steps are said; from then on they are."""
     figures = [0.0, 0.1, -0.1, 0.05, 90.0, 90.1, 89.9, 90.05]
 
-    assert find_changepoints([], []) == Changepoints(None)
+    assert find_changepoints([], []) == SeriesSteps(None)
     too_few = FEWEST_NIGHTS - 1
-    assert find_changepoints(figures[:too_few], [1.0] * too_few) == Changepoints(None, n_different=too_few)
+    assert find_changepoints(figures[:too_few], [1.0] * too_few) == SeriesSteps(None, n_different=too_few)
     assert places(find_changepoints(figures, [1.0] * FEWEST_NIGHTS)) == [4]
 
 

@@ -11,12 +11,12 @@ from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, contributions_of
 from rankledger.pipeline.inference.resampling import (
-    Cells,
+    ClusterCells,
     LargeSums,
     ResampledSums,
     SlicedClusters,
+    find_steps,
     round_to_exact,
-    steps_of,
 )
 from rankledger.pipeline.inference.samples import Pair
 from tests.pipeline.inference.made_up_samples import AP, sample
@@ -32,7 +32,7 @@ def test_sums_made_in_pieces_have_the_bits_of_one_product(seed):
     masks = {name: rng.random(70_000) < share for name, share in {"a": 0.5, "b": 0.3}.items()}
     columns[:, ~counted] = 0
     (sliced,) = SlicedClusters.share(masks)
-    rounded, steps = round_to_exact(columns, bounds), steps_of([*columns], bounds)
+    rounded, steps = round_to_exact(columns, bounds), find_steps([*columns], bounds)
 
     for own in (None, sliced):
         at_once = ResampledSums.of(rounded, counted, own).sums(weights)
@@ -88,11 +88,11 @@ def test_queries_with_the_same_scores_are_drawn_as_cells(monkeypatch):
 
 def test_cells_hold_the_queries_with_the_same_numbers_in_all_columns():
     rows = np.random.default_rng(33).integers(0, 3, (2, MANY_CLUSTERS + 1)).astype(float)
-    cells = Cells.find([*rows, rows[0] > 1])
+    cells = ClusterCells.find([*rows, rows[0] > 1])
 
     assert cells is not None
     assert np.unique(rows[:, cells.firsts], axis=1).shape == (2, 9)
     sizes = {(*row,): size for row, size in zip(rows[:, cells.firsts].T.tolist(), cells.sizes.tolist(), strict=True)}
     assert sizes[0, 2] == ((rows[0] == 0) & (rows[1] == 2)).sum()
-    assert Cells.find(rows[:, 1:]) is None  # few queries
-    assert Cells.find([rows[0], np.arange(MANY_CLUSTERS + 1.0)]) is None  # many cells
+    assert ClusterCells.find(rows[:, 1:]) is None  # few queries
+    assert ClusterCells.find([rows[0], np.arange(MANY_CLUSTERS + 1.0)]) is None  # many cells

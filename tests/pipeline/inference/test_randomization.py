@@ -12,7 +12,7 @@ from scipy import stats
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.inference.resampling import Settings, entropy_of
+from rankledger.pipeline.inference.resampling import Settings, seed_stream
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.inference.sign_flips import draw_signs, randomization
 from rankledger.pipeline.support.parallel import Workers
@@ -29,7 +29,7 @@ def p_value(ours, theirs, *, permutations=1000, seed=0, measure=AP, **options):
 
 def drawn(n_patterns, n_clusters):
     """The very signs that the dataset `d` gets, where they make one chunk."""
-    return draw_signs([0, entropy_of("signs/d"), 0], n_patterns, n_clusters)
+    return draw_signs([0, seed_stream("signs/d"), 0], n_patterns, n_clusters)
 
 
 def test_an_exact_p_value_by_hand():
@@ -260,7 +260,7 @@ def test_many_chunks_are_counted_each():
     """Signs in chunks of 16 patterns: the p-value counts all of them, each chunk from its own stream."""
     ours, theirs = np.random.default_rng(6).random((2, 30))
     signs = np.concatenate(
-        [draw_signs([0, entropy_of("signs/d"), chunk], n, 30) for chunk, n in enumerate([16, 16, 8])]
+        [draw_signs([0, seed_stream("signs/d"), chunk], n, 30) for chunk, n in enumerate([16, 16, 8])]
     )
     reached = np.abs(signs @ (ours - theirs)) >= abs((ours - theirs).sum()) - 1e-9
 

@@ -8,7 +8,7 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.scores import Scores
-from rankledger.pipeline.inference.ratios import Contributions, contributions_of
+from rankledger.pipeline.inference.ratios import QueryContributions, contributions_of
 from tests.support.blocks import random_ratings, ratings_block
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
@@ -59,14 +59,14 @@ def test_a_slice_is_the_figure_of_its_queries_alone(name):
     everything = contributions(name)
     queries = np.arange(40) % 3 == 1
     own = everything.numerators[:, queries], everything.denominators[queries]
-    alone = Contributions.of(everything.measure, *own)
+    alone = QueryContributions.of(everything.measure, *own)
 
     assert everything.ratio(queries, None).estimate == pytest.approx(alone.ratio(None, None).estimate, rel=1e-13)
 
 
 def test_a_cluster_adds_what_its_queries_add_together():
     """Scores 1, 2, 3 and 4 in clusters 0, 1, 0, 1 add 4 and 6, two queries each."""
-    four = Contributions.of(Measure.parse("ap"), np.array([[1.0, 2, 3, 4]]), np.ones(4))
+    four = QueryContributions.of(Measure.parse("ap"), np.array([[1.0, 2, 3, 4]]), np.ones(4))
 
     ratio = four.ratio(None, np.array([0, 1, 0, 1]))
 
@@ -78,7 +78,7 @@ def test_a_cluster_adds_what_its_queries_add_together():
 def test_a_perfect_prediction_has_no_influence():
     """Where every error is 0 the root mean square is 0 and no user moves it: 0, not undefined."""
     perfect = contributions("rmse")
-    ratio = Contributions.of(perfect.measure, perfect.numerators * 0, perfect.denominators).ratio(None, None)
+    ratio = QueryContributions.of(perfect.measure, perfect.numerators * 0, perfect.denominators).ratio(None, None)
 
     assert ratio.estimate == 0
     assert not ratio.influence.any()

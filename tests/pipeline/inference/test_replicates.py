@@ -13,7 +13,7 @@ from scipy import stats
 
 from rankledger.pipeline.inference import paired
 from rankledger.pipeline.inference.intervals import interval
-from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError, components_of, mean_effects
+from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError, estimate_components, mean_effects
 from rankledger.pipeline.inference.samples import Pair, pool
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.scoring import average_replicates
@@ -45,7 +45,7 @@ def made_up(seed, n_replicates=3, n_queries=40, between=0.05):
 
 def test_a_published_example_of_variance_components():
     """The mean squares 11.24, 32.49 and 1.02 of the published table 3, and its ICC(2, 1) = .29 and ICC(2, 4) = .62."""
-    found = components_of(RATINGS)
+    found = estimate_components(RATINGS)
 
     assert 4 * found.queries + found.rest == pytest.approx(11.24, abs=0.005)
     assert 6 * found.replicates + found.rest == pytest.approx(32.49, abs=0.005)
@@ -57,7 +57,7 @@ def test_a_published_example_of_variance_components():
 
 def test_the_error_of_the_published_example_by_hand():
     """V = MSq / (C R) + (MSr - MSe) / (C R) = 11.24 / 24 + (32.49 - 1.02) / 24."""
-    found = components_of(RATINGS)
+    found = estimate_components(RATINGS)
     error = RATINGS.mean(axis=1).std(ddof=1) / math.sqrt(6)
     total = TotalError.of(error, 5, [ReplicateEffects.of("abcd", RATINGS)])
 
@@ -113,7 +113,7 @@ def test_the_cells_of_a_figure_are_its_replicates(measure):
     alone = np.array([drawn.figure(f"m{i}", measure).estimate for i in range(3)])
 
     assert [*effects.shifts.values()] == pytest.approx(alone - alone.mean(), rel=1e-9 if measure is AP else 0.1)
-    expected = components_of(values.T)
+    expected = estimate_components(values.T)
     if measure is AP:
         assert dataclasses.astuple(drawn.components("m", AP)) == pytest.approx(dataclasses.astuple(expected))
 
@@ -123,7 +123,7 @@ def test_the_error_of_a_difference_of_families_by_hand():
     ours, theirs = made_up(1), made_up(2, n_replicates=2)
     drawn = sample(family("m", ours), family("n", theirs))
     difference = drawn.differences([Pair("m", "n", AP)])[0]
-    parts = [components_of(values.T).replicates / len(values) for values in (ours, theirs)]
+    parts = [estimate_components(values.T).replicates / len(values) for values in (ours, theirs)]
     apart = ours.mean(axis=0) - theirs.mean(axis=0)
 
     assert difference.estimate == pytest.approx(apart.mean())
@@ -208,7 +208,7 @@ def test_figures_of_several_datasets_share_their_replicates():
 
     (effects,) = pool(figures).families
     assert effects.variance == pytest.approx(mean.var(ddof=1))
-    noise = sum(components_of(own.T).rest / 40 for own in values) / 4
+    noise = sum(estimate_components(own.T).rest / 40 for own in values) / 4
     assert effects.noise == pytest.approx(noise)
 
 

@@ -14,12 +14,12 @@ from hypothesis.extra.numpy import arrays
 from threadpoolctl import threadpool_info
 
 from rankledger.pipeline.inference.resampling import (
-    Draws,
+    BootstrapDraws,
     ResampledSums,
     Settings,
     SlicedClusters,
-    in_chunks,
     round_to_exact,
+    run_chunks,
     same_steps,
 )
 from rankledger.pipeline.support.errors import InputError
@@ -32,7 +32,7 @@ def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE, memory=np.i
     columns = np.asarray(columns, dtype=float)
     part = ResampledSums(slice(None), round_to_exact(columns))
     settings = Settings(resamples, seed, workers, memory)
-    return Draws(columns.shape[1], stream, settings, **sizes).sums([part])[0][0, :, 1:].T
+    return BootstrapDraws(columns.shape[1], stream, settings, **sizes).sums([part])[0][0, :, 1:].T
 
 
 def blas_threads(*_):
@@ -43,7 +43,7 @@ def test_chunks_have_one_thread_of_blas_each():
     """The workers share the cores already; afterwards BLAS has as many threads as before, the second time, too."""
     before = blas_threads()
     for _ in range(2):
-        chunks = in_chunks("Drawing", blas_threads, None, 5, "d", Settings(100, 0, ONE), 50)
+        chunks = run_chunks("Drawing", blas_threads, None, 5, "d", Settings(100, 0, ONE), 50)
         assert list(chunks) == [{1}] * 10
     assert blas_threads() == before
 
@@ -120,7 +120,7 @@ def test_workers_never_change_a_bit(workers):
 def test_windows_are_the_resamples_a_few_at_a_time(kept):
     """Windows of at most two chunks of 16 resamples have the sums of all, whether counts are kept or drawn again."""
     part = ResampledSums(slice(None), np.eye(30))
-    draws = Draws(30, "d", Settings(400, 0, ONE), _chunk=16 * 30, _kept=kept)
+    draws = BootstrapDraws(30, "d", Settings(400, 0, ONE), _chunk=16 * 30, _kept=kept)
     whole = draws.sums([part])[0][0, :, 1:]
     windows = [window.sums([part])[0][0, :, 1:] for window in draws.windows(40)]
 
@@ -133,7 +133,7 @@ def test_counts_that_are_not_kept_are_multiplied_a_few_at_a_time():
     part = ResampledSums(slice(None), np.ones((100_000, 1)))
     tracemalloc.start()
     try:
-        sums = Draws(100_000, "d", Settings(400, 0, ONE), _kept=0).sums([part])[0]
+        sums = BootstrapDraws(100_000, "d", Settings(400, 0, ONE), _kept=0).sums([part])[0]
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

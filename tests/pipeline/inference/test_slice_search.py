@@ -9,7 +9,7 @@ import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.inference.ratios import Contributions
+from rankledger.pipeline.inference.ratios import QueryContributions
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices, search_slices
 from rankledger.pipeline.inference.tables import SliceChange
@@ -327,7 +327,7 @@ def test_false_findings_stay_below_the_level():
 def contributions(scores, measure="rr", defined=None):
     """What queries with these scores add to the mean of a measure."""
     counted = np.ones(len(scores)) if defined is None else np.array(defined, float)
-    return Contributions.of(Measure.parse(measure), np.array([scores]) * counted, counted)
+    return QueryContributions.of(Measure.parse(measure), np.array([scores]) * counted, counted)
 
 
 INTERNET = Groups(columns={"family": ["internet"] * 59 + ["files"] * 241})
