@@ -27,8 +27,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
 from rankledger.metrics.pairs import RatingsBlock, positive_weight
 from rankledger.pipeline.config.sources import OutputKey, Replicate, model_of
-from rankledger.pipeline.data.joined import JudgedOutput, OnDemand
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import JudgedOutput, OnDemand, Scores
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 

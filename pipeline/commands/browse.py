@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from rankledger.pipeline.commands.evaluation import Evaluation
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled, unevaluated_since
 from rankledger.pipeline.record.entries import RecordEntry, scan_records

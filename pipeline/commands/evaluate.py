@@ -28,9 +28,9 @@ from rankledger.pipeline.record.workspace import (
     workers_of,
 )
 from rankledger.pipeline.run import evaluate_opened
-from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, InputWarning
 from rankledger.pipeline.support.progress import work
+from rankledger.pipeline.support.text import without_credentials
 
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 

@@ -19,8 +19,7 @@ from rankledger.pipeline.commands.reproduce import locate
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
-from rankledger.pipeline.data.dataset import DatasetInput, read_dataset
-from rankledger.pipeline.data.details import SingleQuery
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset
 from rankledger.pipeline.data.outputs import refuse_changed
 from rankledger.pipeline.explain import PAIR_TERMS, Explanation, RecordedScore, compare
 from rankledger.pipeline.explain import explain as take_apart

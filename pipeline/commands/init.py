@@ -15,8 +15,9 @@ from pathlib import Path, PurePosixPath
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.commands.evaluate import validate
 from rankledger.pipeline.config.values import is_score_name
+from rankledger.pipeline.data.checks import rating_like_relevance
 from rankledger.pipeline.data.files import suffixes
-from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
+from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.recognise import ANSWERS, REPLICATE, Recognised, Role, recognise, shared_pairs
 from rankledger.pipeline.data.rows import Rows
 from rankledger.pipeline.support.atomic import partial_beside

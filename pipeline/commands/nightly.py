@@ -37,10 +37,9 @@ from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.workspace import Backend, Opened, Workspace, workers_of
 from rankledger.pipeline.run import evaluate_opened
-from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import aside, say, stage
-from rankledger.pipeline.support.text import one_line
+from rankledger.pipeline.support.text import one_line, without_credentials
 
 _NOT_THERE = "not there"
 _NAMED = 5  # of what is still missing, in a line of progress

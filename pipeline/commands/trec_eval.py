@@ -21,8 +21,7 @@ from rankledger.pipeline.commands.trec_eval_format import (
     trec_lines,
 )
 from rankledger.pipeline.config.sources import OutputKey
-from rankledger.pipeline.data.joined import Groups, JudgedOutput
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Groups, JudgedOutput, Scores
 from rankledger.pipeline.data.trec_files import (
     JudgedPreferences,
     join_groups,

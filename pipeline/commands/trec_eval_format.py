@@ -25,8 +25,7 @@ from rankledger.metrics.gain import dcg, g, ndcg, ndcg_rel, rndcg
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.metrics.preferences import PREFERENCE_NAMES
 from rankledger.metrics.ranking import ap
-from rankledger.pipeline.data.joined import JudgedOutput
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import JudgedOutput, Scores
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.support.errors import InputError, likely
 

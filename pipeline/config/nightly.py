@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rankledger.pipeline.config.values import Duration, Interval, Section, is_printable
 from rankledger.pipeline.config.yaml import KeyPath, Value
-from rankledger.pipeline.support.credentials import has_credentials
+from rankledger.pipeline.support.text import has_credentials
 
 EXISTS = "exists"
 STABLE = "stable"

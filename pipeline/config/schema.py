@@ -46,7 +46,7 @@ from rankledger.pipeline.config.values import (
     Whole,
 )
 from rankledger.pipeline.config.yaml import KeyPath, Value
-from rankledger.pipeline.support.credentials import has_credentials
+from rankledger.pipeline.support.text import has_credentials
 
 Test: TypeAlias = Literal["randomization", "t", "bootstrap"]
 Correction: TypeAlias = Literal["maxt", "holm", "bh", "none"]

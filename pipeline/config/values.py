@@ -31,7 +31,7 @@ from pydantic_core import CoreSchema
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.messages import LONGEST_LINE, is_line, shown, suggestion
-from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.text import without_credentials
 
 
 def _attribute_docstrings(section: type) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.mlflow_names import EXTRA, clashes
 from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.data.checks import content_warning, rename_by_content
 from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.files import StoredFile, refusing_unreadable
 from rankledger.pipeline.data.formats import tool_of
@@ -39,13 +40,11 @@ from rankledger.pipeline.data.formats.common import (
 from rankledger.pipeline.data.formats.json import JsonObject, decoded, json_object
 from rankledger.pipeline.data.formats.tools import OF_AN_ANSWER, PLACE
 from rankledger.pipeline.data.formats.trec import order_fields
-from rankledger.pipeline.data.joined import Groups, JoinStats
+from rankledger.pipeline.data.joined import Groups, JoinStats, Scores
 from rankledger.pipeline.data.locate import each_file, find_files
-from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.data.rows import InputFile
-from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 
 

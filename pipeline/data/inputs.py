@@ -21,10 +21,18 @@ from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.sources import OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.data.checks import (
+    odd_rankings,
+    rating_like_relevance,
+    refuse_other_queries,
+    short_lists,
+    similar_ids,
+    small_overlap,
+    unequal_judging,
+)
 from rankledger.pipeline.data.dask import read_with_dask
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_dataset, returns_any
-from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats, JudgedOutput, RetrievedRanks
-from rankledger.pipeline.data.judgments import rating_like_relevance
+from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats, JudgedOutput, RetrievedRanks, Scores
 from rankledger.pipeline.data.outputs import (
     MOST_RANGES,
     Elsewhere,
@@ -36,19 +44,10 @@ from rankledger.pipeline.data.outputs import (
     replicate_of,
     replicates_by_model,
 )
-from rankledger.pipeline.data.overlap import (
-    odd_rankings,
-    refuse_other_queries,
-    short_lists,
-    similar_ids,
-    small_overlap,
-    unequal_judging,
-)
 from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.data.readers import find_cut_number
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.support.environment import MemoryLimit, format_bytes, give_back_memory
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, give_back_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.support.text import queries

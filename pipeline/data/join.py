@@ -1,28 +1,30 @@
 """Join judgments with hits, and predictions with ratings, to blocks, by id and never by position.
 
 Cached hits suffice if every document judged now was judged then, or if all documents of its query were. The blocks are
-the same to the last bit. Documents are numbered: those of the documents table, then others that were consumed before,
-then, for each model, others that it recommends.
+the same to the last bit.
+
+A relevant document that is left out of rankings still counts among those to be found, as in BEIR and MTEB. Documents
+that a user consumed in training are left out, counted where recommended, or rejected, by the value of the pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankledger.metrics.block import Floats, JudgedBlock
-from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.pairs import RatingsBlock
 from rankledger.pipeline.data.joined import Hits, JoinStats, JudgedOutput, OnDemand
 from rankledger.pipeline.data.judgments import (
     Hashes,
     Judgments,
+    PairIndex,
+    Repeat,
     Subtopics,
     find_repeats,
     hash_pairs,
@@ -30,73 +32,14 @@ from rankledger.pipeline.data.judgments import (
     refuse_repeat,
     repeat_of,
 )
-from rankledger.pipeline.data.rows import Ids, Rows
-from rankledger.pipeline.support.arrow import concatenate, numpy_of, strings
+from rankledger.pipeline.data.rows import Chunk, Rows, row_number
+from rankledger.pipeline.support.arrow import bools, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
 Ints = npt.NDArray[np.int64]
 
 _RANKS = (*range(1, 11), 15, 20, 30, 50, 100, 200, 500, 1000)  # at which the share of judged documents is looked at
 _CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set stays in the cache
-
-
-@dataclass(frozen=True, eq=False)
-class Catalogue:
-    """Known documents of a dataset."""
-
-    ids: pa.StringArray  # documents by number
-    known: CatalogueBlock  # without recommended documents
-
-    def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
-        codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
-        numbers, _ = _numbered(doc_ids, self.ids)
-        codes[ranks - 1, queries] = numbers
-        return replace(self.known, codes=codes)
-
-    def with_judged(self, judgments: Judgments) -> Catalogue:
-        rows, n_queries = judgments.kept, len(judgments.query_ids)
-        numbers, others = _numbered(judgments.rows.take_doc_ids(rows), self.ids)
-        hashes = judgments.hashes_of(rows)
-        judged = _by_query(judgments.queries_of(rows), numbers, judgments.kept_grades, hashes, n_queries)
-        return Catalogue(concatenate([self.ids, others]), replace(self.known, judged=judged))
-
-
-def _by_query(queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int) -> Sparse:
-    """Return documents by query, ordered by hash so that sums do not depend on the files."""
-    order = np.lexsort((hashes, queries))
-    starts = np.searchsorted(queries[order], np.arange(n_queries + 1))
-    return Sparse(starts.astype(np.int64), numbers[order].astype(np.int32), values[order].astype(np.float64))
-
-
-def known_documents(documents: Ids | None, interactions: Rows | None, query_ids: Iterable[str]) -> Catalogue:
-    """Return the documents in the files of a dataset. A repeated interaction counts once."""
-    ids = strings([]) if documents is None else documents.ids
-    features = {} if documents is None else documents.features
-    known = CatalogueBlock(np.empty((0, 0), dtype=np.int32), len(ids), features=features)
-    if interactions is None:
-        return Catalogue(ids, known)
-    numbers, others = _numbered(interactions.doc_ids, ids)
-    n_known = len(ids) + len(others)
-    codes = interactions.query_codes
-    _, rows = np.unique(codes.astype(np.int64) * n_known + numbers, return_index=True)
-    popularity = np.bincount(numbers[rows], minlength=n_known).astype(np.float64)
-    place = {query_id: number for number, query_id in enumerate(query_ids)}
-    places = np.array([place.get(query_id, len(place)) for query_id in interactions.query_ids])
-    rows = rows[places[codes[rows]] < len(place)]
-    hashes = hash_pairs(interactions, np.zeros_like(places))
-    history = _by_query(places[codes[rows]], numbers[rows], np.ones(len(rows)), hashes[rows], len(place))
-    known = replace(known, popularity=popularity, n_consumers=len(interactions.query_ids), history=history)
-    return Catalogue(concatenate([ids, others]), known)
-
-
-def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
-    found = pc.index_in(doc_ids, known)
-    others = doc_ids.filter(pc.is_null(found)).dictionary_encode()
-    numbers = np.empty(len(doc_ids), dtype=np.int64)
-    inside = numpy_of(found.is_valid().cast(pa.uint8()), np.bool_)
-    numbers[inside] = numpy_of(found, np.int32)[inside]
-    numbers[~inside] = len(known) + numpy_of(others.indices, np.int32)
-    return numbers, others.dictionary
 
 
 def assemble(
@@ -300,3 +243,86 @@ def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Int
         pairs = "1 judged pair is" if len(new) == 1 else f"{len(new):,} judged pairs are"
         found = f"{pairs} new, such as query '{shorten(query_id)}', document '{shorten(doc_id)}'"
         raise InputError(f"{path}: {found}, and the output cache has no ranks of unjudged documents; restore it")
+
+
+_LEAVE_OUT, _COUNT, _REFUSE = 0.0, 1.0, 2.0  # what becomes of a row whose pair has this value
+_SEEN = {"remove": _LEAVE_OUT, "count": _COUNT, "refuse": _REFUSE}
+
+
+def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None:
+    """Return the index of the pairs of judged queries, None if there are none. Earlier parts win."""
+    chunks = []
+    for rows in parts:
+        places = judgments.find(rows.query_ids)
+        for chunk in rows.chunks:
+            queries = places[chunk.query_codes]
+            known = queries < len(judgments.query_ids)
+            if known.any():
+                own = queries[known].astype(np.int32)
+                chunks.append(Chunk(own, chunk.doc_ids.filter(bools(known)), chunk.values[known]))
+    if not chunks:
+        return None
+    pairs = Rows(parts[0].path, (), judgments.query_ids.tolist(), tuple(chunks), row_number)
+    hashes = hash_pairs(pairs, np.arange(len(judgments.query_ids)))
+    order = np.argsort(hashes, kind="stable")
+    return PairIndex(pairs, hashes[order], order)
+
+
+def own_documents(query_ids: Sequence[str]) -> Rows:
+    """Return each query paired with the document of its id."""
+    n_queries = len(query_ids)
+    chunk = Chunk(np.arange(n_queries, dtype=np.int32), strings(query_ids), np.zeros(n_queries))
+    return Rows("exclude_self", (), query_ids, (chunk,), row_number)
+
+
+def seen_pairs(interactions: Rows, seen: str) -> Rows:
+    """Return the interactions with the treatment of such recommendations: `refuse`, `remove` or `count`."""
+    value = _SEEN[seen]
+    chunks = (replace(chunk, values=np.full(len(chunk.values), value)) for chunk in interactions.chunks)
+    return replace(interactions, chunks=tuple(chunks))
+
+
+def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
+    """Return whether rows may be left out, and whether recommendations of seen documents are counted."""
+    if excluded is None:
+        return False, False
+    return bool(excluded.rows.values.min() == _LEAVE_OUT), bool(excluded.rows.values.max() > _LEAVE_OUT)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Row that recommends a document that its user consumed in training, where that is rejected."""
+
+    row: int
+    query_id: str
+    doc_id: str
+
+    def message(self, place: Callable[[int], str]) -> str:
+        found = f"user '{shorten(self.query_id)}' is recommended '{shorten(self.doc_id)}' ({place(self.row)})"
+        return f"{found}, which is in the user's interactions; leave it out, or set seen: remove"
+
+
+def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
+    """Return the ascending rows that are left out, counted as seen, and rejected as seen."""
+    found, pairs = match(excluded, rows, hashes)
+    values = excluded.rows.values[pairs]
+    return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
+
+
+def exclude_rows(
+    excluded: PairIndex, rows: Rows, numbers: Ints, hashes: Hashes
+) -> tuple[Rows, Ints, Hashes, Counter[str]] | Repeat | Seen:
+    """Return the remaining rows and counts, or the row to reject: a repeated or a seen one."""
+    out, seen, refused = match_exclusions(excluded, rows, hashes)
+    if refused.size:
+        row = rows.take(refused[:1])
+        return Seen(int(numbers[refused[0]]), row.query_ids[0], row.doc_ids[0].as_py())
+    totals = Counter(n_seen=len(seen), n_seen_queries=len(np.unique(rows.query_codes[seen])) if seen.size else 0)
+    if not out.size:
+        return rows, numbers, hashes, totals
+    taken = rows.take(out)
+    repeats = find_repeats(taken, hashes[out])
+    if repeats.size:
+        return repeat_of(taken, repeats[0], numbers[out])
+    totals += Counter(n_excluded=len(out), n_excluded_queries=len(taken.query_ids))
+    return rows.without(out), np.delete(numbers, out), np.delete(hashes, out), totals

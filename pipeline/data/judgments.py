@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NoReturn, get_args
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Rows, StoredChunk
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -427,64 +426,3 @@ def _bits(places: Hashes) -> npt.NDArray[np.uint8]:
 def _same_ids(rows: Rows, at: Ints, others: Rows, others_at: Ints) -> Bools:
     equal = pc.equal(rows.take_doc_ids(at), others.take_doc_ids(others_at)).cast(pa.uint8())
     return numpy_of(equal, np.bool_)
-
-
-_MANY = 4  # distinct grades, none of them at 0 or below
-_HIGH = 0.75  # of the way from the least to the greatest: 4 of 1 to 5, 8 of 1 to 10
-_NAMED = 3  # measures
-_LARGEST = 1e6  # of grades: counts of clicks stay below, times and most ids do not
-
-
-def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
-    """Return a warning on judgments that look like ratings, if no threshold of relevance is set."""
-    unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
-    grades = judgments.kept_grades
-    if grades.max() > _LARGEST:
-        return f"relevance goes up to {grades.max():,.0f}. Check its column: a time or an id is no grade."
-    fractional = bool((grades != np.rint(grades)).any())
-    if relevant is not None and grades.max() < relevant:
-        return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
-    if not (fractional or grades.min() > 0):
-        return None
-    if relevant is not None and relevant > grades.min():
-        return _unmoved_gains(measures, relevant)
-    if relevant is not None or not unsaid:
-        return None
-    values, _ = np.unique(grades, return_counts=True)  # without counts it would import numpy.ma
-    if not fractional and len(values) < _MANY:
-        return None
-    rel = unsaid[0].parameters["rel"]
-    share = float((grades >= rel).mean())
-    counted = "every judged document" if share == 1 else f"{share:.1%} of the judged documents"
-    verb = "counts" if share == 1 else "count"
-    high = values[values >= values[0] + _HIGH * (values[-1] - values[0])][0]
-    named = ", ".join(map(str, unsaid[:_NAMED])) + (f" and {len(unsaid) - _NAMED} more" if len(unsaid) > _NAMED else "")
-    return (
-        f"relevance has {len(values):,} values from {values[0]:g} to {values[-1]:g}: with rel={rel:g} {counted} {verb} "
-        f"as relevant in {named}; set `relevant: {high:g}` on the dataset, or rel=… in the measures"
-    )
-
-
-def _unmoved_gains(measures: Sequence[Measure], relevant: float) -> str | None:
-    graded = [
-        measure
-        for measure in measures
-        if (gain := measure.metric.parameters.get("gain"))
-        and "binary" in get_args(gain.type)
-        and measure.parameters["gain"] != "binary"
-    ]
-    if not graded:
-        return None
-    others = dict(graded[0].given) | {"gain": "binary"}
-    binary = replace(graded[0], given=tuple(others.items()))
-    named = ", ".join(map(str, graded[:_NAMED])) + (f" and {len(graded) - _NAMED} more" if len(graded) > _NAMED else "")
-    below = f"documents with a relevance below `relevant: {relevant:g}` gain, too, in {named}"
-    return f"{below}; to count relevant documents alone, write gain=binary, such as {binary}"
-
-
-def n_without_relevant(judgments: Judgments, relevant: float | None) -> int:
-    """Return the number of queries without a document of at least this grade, or above 0."""
-    found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
-    if judgments.counted is not None:
-        found &= judgments.counted
-    return int((~judgments.have_any(found)).sum())

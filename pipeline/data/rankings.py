@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.data.exclusions import Seen, counts, exclude_rows
-from rankledger.pipeline.data.join import Catalogue, assemble, judged_share
+from rankledger.pipeline.data.catalogue import Catalogue
+from rankledger.pipeline.data.checks import look_alikes
+from rankledger.pipeline.data.join import Seen, assemble, counts, exclude_rows, judged_share
 from rankledger.pipeline.data.joined import HitColumns, Hits, JoinStats, JudgedOutput, hit_columns
 from rankledger.pipeline.data.judgments import (
     SLICE,
@@ -39,7 +40,6 @@ from rankledger.pipeline.data.judgments import (
     refuse_repeat,
     repeat_of,
 )
-from rankledger.pipeline.data.overlap import look_alikes
 from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.data.rows import Rows, merge_rows, row_number

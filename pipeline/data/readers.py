@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.pipeline.config.sources import InMemory, Source
-from rankledger.pipeline.data.features import joined_feature, read_features
+from rankledger.pipeline.data.catalogue import joined_feature, read_features
 from rankledger.pipeline.data.files import StoredFile, refusing_unreadable, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, parse
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Kind, count_lines, refuse_surrogates

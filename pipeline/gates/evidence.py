@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS, PlannedGate
-from rankledger.pipeline.data.scores import ModelKey
+from rankledger.pipeline.data.joined import ModelKey
 from rankledger.pipeline.gates.verdicts import LookKey, Outcome, Verdict, VerdictKey
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule

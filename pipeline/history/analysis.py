@@ -15,9 +15,8 @@ from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.join import judged_share_by_rank
-from rankledger.pipeline.data.joined import DataWarning
+from rankledger.pipeline.data.joined import DataWarning, Scores
 from rankledger.pipeline.data.outputs import absent_replicates
-from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.history.lookup import ACCEPTED
 from rankledger.pipeline.inference.paired import (
     TakenDifference,
@@ -48,8 +47,8 @@ from rankledger.pipeline.record.manifest import RecordedBaseline
 from rankledger.pipeline.record.manifest_parts import RecordedExternalMetrics
 from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.scoring import families, score
+from rankledger.pipeline.support.environment import MemoryLimit, physical_memory
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.support.text import queries

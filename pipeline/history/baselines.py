@@ -24,10 +24,11 @@ from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.config.sources import OutputKey
 from rankledger.pipeline.data.cache import CacheError, OutputCache
+from rankledger.pipeline.data.checks import content_warning, rename_by_content
 from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.join import assemble
-from rankledger.pipeline.data.joined import JudgedOutput, RetrievedRanks
+from rankledger.pipeline.data.joined import JudgedOutput, RecordedModel, RetrievedRanks, Scores
 from rankledger.pipeline.data.outputs import (
     OutputReader,
     OutputStore,
@@ -36,9 +37,7 @@ from rankledger.pipeline.data.outputs import (
     refuse_changed,
     rescored,
 )
-from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.rows import InputFile
-from rankledger.pipeline.data.scores import RecordedModel, Scores
 from rankledger.pipeline.gates.evidence import Baseline
 from rankledger.pipeline.history.comparability import digest_inputs, name_needs
 from rankledger.pipeline.history.lookup import RecordHistory, Resolved, read_accepted, resolve

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
+from rankledger.pipeline.data.checks import unequal_judging
 from rankledger.pipeline.data.inputs import Inputs
-from rankledger.pipeline.data.joined import Groups, RetrievedRanks
-from rankledger.pipeline.data.overlap import unequal_judging
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Groups, RetrievedRanks, Scores
 from rankledger.pipeline.history.analysis import test_rule
 from rankledger.pipeline.history.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.history.changes import ChangeStep, changed_queries, counted_scores, oriented, split_change

@@ -18,10 +18,10 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import Model as PlannedModel
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Config, Loaded
+from rankledger.pipeline.data.checks import n_without_relevant
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Failure, JudgedOutput
-from rankledger.pipeline.data.judgments import n_without_relevant
 from rankledger.pipeline.history.analysis import Analysis
 from rankledger.pipeline.history.comparability import digest_inputs, name_needs
 from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest

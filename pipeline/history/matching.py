@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.checks import content_warning, rename_by_content
 from rankledger.pipeline.data.dataset import describe, group_queries
-from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.joined import Groups, Scores
 from rankledger.pipeline.data.outputs import refuse_changed
-from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.rows import short_digest
-from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.history.baselines import RecordedDataset
 from rankledger.pipeline.history.changes import definition_differences
 from rankledger.pipeline.history.comparison import RecordPair, Side

@@ -12,7 +12,7 @@ from itertools import accumulate, islice
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import MOST_UNSCORED, Reference
-from rankledger.pipeline.data.scores import RecordedModel, Scores
+from rankledger.pipeline.data.joined import RecordedModel, Scores
 from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.history.baselines import BaselineResolver, find_difference, recorded_scores
 from rankledger.pipeline.history.lookup import Resolved

@@ -20,8 +20,7 @@ import numpy as np
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import ModelKey
+from rankledger.pipeline.data.joined import Groups, ModelKey
 from rankledger.pipeline.inference.distributions import t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
 from rankledger.pipeline.inference.power import minimum_detectable_difference

@@ -15,7 +15,7 @@ from rankledger.metrics.aggregation import MEAN, Aggregation, contributions
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 
 Clusters: TypeAlias = npt.NDArray[np.int64]
 Where: TypeAlias = slice | npt.NDArray[np.int64]

@@ -16,8 +16,7 @@ from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import ModelKey, Scores
+from rankledger.pipeline.data.joined import Groups, ModelKey, Scores
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.ratios import (
     MANY_CLUSTERS,

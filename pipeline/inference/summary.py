@@ -13,8 +13,7 @@ import numpy as np
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import ModelKey, Scores
+from rankledger.pipeline.data.joined import Groups, ModelKey, Scores
 from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval, known
 from rankledger.pipeline.inference.ratios import contributions_of

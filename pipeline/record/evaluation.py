@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
-from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats, Scores
 from rankledger.pipeline.gates.verdicts import Verdict, overall_outcome
 from rankledger.pipeline.inference.tables import (
     ChangeSince,

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rankledger.pipeline.support.credentials import public_uri, without_credentials
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.support.progress import stage
+from rankledger.pipeline.support.text import public_uri, without_credentials
 
 _DEFAULTS = {  # where the user has not set them
     "MLFLOW_DISABLE_TELEMETRY": "true",

@@ -14,8 +14,8 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import MANIFEST
 from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
-from rankledger.pipeline.support.credentials import public_uri
 from rankledger.pipeline.support.errors import InputError, TrackingError
+from rankledger.pipeline.support.text import public_uri
 
 if TYPE_CHECKING:
     from rankledger.pipeline.record.mlflow_process import TrackingStore

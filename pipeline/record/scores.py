@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.record.tables import read_unchanged

@@ -31,9 +31,9 @@ from rankledger.pipeline.record.manifest import (
     read_typed,
 )
 from rankledger.pipeline.support.atomic import partial_beside, write_to_disk
-from rankledger.pipeline.support.credentials import has_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.support.text import has_credentials
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -36,9 +36,9 @@ from rankledger.pipeline.record.manifest import evaluation_name
 from rankledger.pipeline.record.scores import read_query_ids
 from rankledger.pipeline.record.store import Records, open_records, own_places
 from rankledger.pipeline.record.tables import read_file
-from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, InputWarning, shorten
 from rankledger.pipeline.support.parallel import DaskScheduler, Workers
+from rankledger.pipeline.support.text import without_credentials
 
 Backend = Literal["threads", "processes", "dask"]
 MeasureLike: TypeAlias = str | Measure | Metric | Callable[..., Any]
@@ -362,7 +362,7 @@ def open_given(
 
 def with_python_advice(failure: Failure) -> Failure:
     """Return the failure with advice for a call in Python instead of a config."""
-    from rankledger.pipeline.data.overlap import ALLOW_NO_OVERLAP
+    from rankledger.pipeline.data.checks import ALLOW_NO_OVERLAP
 
     key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
     advice = f"or accept it with overrides=[{f'{key}=true'!r}]"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.history.changes import changed_queries, counted_scores, oriented
 from rankledger.pipeline.history.details import ShownDataset, ShownOutput, query_details, recorded_output_of
 from rankledger.pipeline.history.history import known_history

@@ -15,8 +15,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Groups, Scores
 from rankledger.pipeline.inference.paired import TakenDifference, TestRule, compare, take_differences
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample

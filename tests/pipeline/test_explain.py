@@ -22,8 +22,7 @@ from rankledger.metrics.ties import has_expectation
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.explain import explain
 from rankledger.pipeline.config.sources import DatasetSource, Source
-from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.data.details import SingleQuery
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.data.joined import QueryList
 from rankledger.pipeline.explain import Explanation, ScoreTerm, ScoreTotal, compare
 from rankledger.pipeline.explain import explain as take_apart

@@ -12,7 +12,7 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.samples import Pair
 from tests.simulations.samples import ends_of, holds, markdown, sample_of, scores_of

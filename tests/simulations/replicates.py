@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.intervals import Resampled, interval
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.scoring import average_replicates

@@ -11,8 +11,7 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Gate, PlannedGate, Reference
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import ModelKey, RecordedModel, Scores
+from rankledger.pipeline.data.joined import Groups, ModelKey, RecordedModel, Scores
 from rankledger.pipeline.gates.evidence import Baseline, Evidence
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.resampling import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import TABLES, Evaluation, Tables
 from rankledger.pipeline.record.folder import write_record

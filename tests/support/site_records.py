@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import Effect, Verdict
 from rankledger.pipeline.inference.tables import ChangeSince, Estimate
 from rankledger.pipeline.record.manifest import Manifest

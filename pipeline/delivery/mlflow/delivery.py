@@ -38,8 +38,8 @@ from rankledger.pipeline.delivery.mlflow.payload import (
     Task,
 )
 from rankledger.pipeline.record.manifest import RECEIPTS
-from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.support.text import without_credentials
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -29,8 +29,8 @@ from rankledger.pipeline.delivery.mlflow.delivery import deliver
 from rankledger.pipeline.delivery.mlflow.payload import EVALUATION, MANIFEST, Run
 from rankledger.pipeline.record.manifest import is_evaluation_id
 from rankledger.pipeline.support.atomic import partial_beside
-from rankledger.pipeline.support.credentials import public_uri, without_credentials
 from rankledger.pipeline.support.errors import TrackingError, shorten
+from rankledger.pipeline.support.text import public_uri, without_credentials
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

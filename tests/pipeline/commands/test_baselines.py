@@ -14,7 +14,7 @@ import pytest
 import rankledger
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.inputs import read_inputs
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.history.baselines import BaselineScores, CurrentEvaluation, baseline_scores
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace, open_source

@@ -13,7 +13,7 @@ from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.inputs import plan_reading
 from rankledger.pipeline.record.workspace import workers_of
-from rankledger.pipeline.support.memory import MemoryLimit
+from rankledger.pipeline.support.environment import MemoryLimit
 from rankledger.pipeline.support.parallel import Workers
 from tests.support.data_files import refusal
 from tests.support.generated_data import Collection, write_config

@@ -15,8 +15,8 @@ from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.recommendation import calibration, novelty
 from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.data.catalogue import Catalogue, known_documents
 from rankledger.pipeline.data.dataset import read_dataset, read_output
-from rankledger.pipeline.data.join import Catalogue, known_documents
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_pairs
 from rankledger.pipeline.data.rows import Ids

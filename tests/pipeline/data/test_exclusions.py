@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import DatasetSource, Source
-from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.data.details import SingleQuery
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.data.joined import JudgedOutput
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 

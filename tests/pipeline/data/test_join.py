@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.ratings import mse
-from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents, spans
+from rankledger.pipeline.data.catalogue import Catalogue, known_documents
+from rankledger.pipeline.data.join import join_predictions, spans
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import Judgments, index_judgments
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking

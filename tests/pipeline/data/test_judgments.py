@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
+from rankledger.pipeline.data.checks import rating_like_relevance
+from rankledger.pipeline.data.judgments import index_judgments
 from tests.support.data_files import rows_of
 
 

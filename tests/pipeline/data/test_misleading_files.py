@@ -10,7 +10,8 @@ import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.sources import Source
-from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
+from rankledger.pipeline.data.checks import rating_like_relevance
+from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.locate import find_files
 from rankledger.pipeline.data.readers import (
     RankingRanges,

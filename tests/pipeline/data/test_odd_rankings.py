@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.data.checks import odd_rankings
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.joined import JoinStats
-from rankledger.pipeline.data.overlap import odd_rankings
 from rankledger.pipeline.data.readers import read_ranking
 from tests.support.data_files import contents, encode, write
 

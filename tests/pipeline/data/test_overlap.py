@@ -8,9 +8,9 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.data.checks import likely_cause, small_overlap
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.joined import JoinStats, JudgedOutput
-from rankledger.pipeline.data.overlap import likely_cause, small_overlap
 from tests.support.data_files import refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

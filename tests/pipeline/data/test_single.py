@@ -9,8 +9,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.config.sources import DatasetSource, Source
-from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.data.details import SingleQuery
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import write
 from tests.support.generated_data import Collection, rating_collection, rows, search_collection, write_table

@@ -20,7 +20,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.delivery.mlflow.delivery import Delivered, send_runs
 from rankledger.pipeline.delivery.mlflow.payload import runs_of
 from rankledger.pipeline.history.manifest import define_measures

@@ -8,8 +8,7 @@ import numpy as np
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Groups, Scores
 from rankledger.pipeline.inference.resampling import BootstrapDraws, ResampledSums, Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.support.parallel import Workers

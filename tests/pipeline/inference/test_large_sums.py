@@ -7,8 +7,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Groups, Scores
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, contributions_of
 from rankledger.pipeline.inference.resampling import (
     ClusterCells,

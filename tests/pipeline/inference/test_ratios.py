@@ -7,7 +7,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.ratios import QueryContributions, contributions_of
 from tests.support.blocks import random_ratings, ratings_block
 

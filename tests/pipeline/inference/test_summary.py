@@ -10,8 +10,7 @@ from scipy import stats
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Groups, Scores
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.entries import RecordEntry, scan_records

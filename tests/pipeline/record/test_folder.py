@@ -25,7 +25,7 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import TABLES, Evaluation

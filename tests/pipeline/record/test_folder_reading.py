@@ -18,7 +18,7 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.inference.tables import Comparison, Estimate

@@ -9,7 +9,7 @@ import numpy as np
 from pyarrow import parquet
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.tables import Estimate, VarianceComponents
 from rankledger.pipeline.record.folder import read_figures
 from rankledger.pipeline.record.scores import write_scores

@@ -15,8 +15,7 @@ from rich.cells import cell_len
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.inputs import Validation
-from rankledger.pipeline.data.joined import Failure, JoinStats
-from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.data.joined import Failure, JoinStats, Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import Comparison, Estimate, OrderAgreement
 from rankledger.pipeline.record.evaluation import Evaluation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankledger.pipeline.support.credentials import has_credentials, public_uri, without_credentials
+from rankledger.pipeline.support.text import has_credentials, public_uri, without_credentials
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, physical_memory
+from rankledger.pipeline.support.environment import MemoryLimit, format_bytes, physical_memory
 
 GIB = 1 << 30
 

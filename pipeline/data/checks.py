@@ -1,4 +1,4 @@
-"""Overlap of an output with its dataset, and likely causes if it is too small.
+"""Checks of inputs: overlap of an output with its dataset, likely causes if it is too small, and odd contents.
 
 An id that was read as a number, or has a prefix on one side only, matches nothing and scores 0, like a bad model.
 Causes are found by writing the ids of both sides alike in one way after another.
@@ -12,9 +12,10 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,9 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import MOST_UNSCORED
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.exclusions import own_documents
+from rankledger.pipeline.data.catalogue import Catalogue
 from rankledger.pipeline.data.formats.layouts import is_distance
-from rankledger.pipeline.data.join import Catalogue, judged_share
+from rankledger.pipeline.data.join import judged_share, own_documents
 from rankledger.pipeline.data.joined import Hits, JoinStats, RetrievedRanks, count_short
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
 from rankledger.pipeline.data.rows import Rows
@@ -406,3 +407,64 @@ def any_in(documents: pa.StringArray, known: pa.StringArray) -> bool:
 
 def _distinct(documents: pa.StringArray) -> list[str]:
     return documents.unique().to_pylist()  # type: ignore[no-any-return]
+
+
+_MANY = 4  # distinct grades, none of them at 0 or below
+_HIGH = 0.75  # of the way from the least to the greatest: 4 of 1 to 5, 8 of 1 to 10
+_NAMED = 3  # measures
+_LARGEST = 1e6  # of grades: counts of clicks stay below, times and most ids do not
+
+
+def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
+    """Return a warning on judgments that look like ratings, if no threshold of relevance is set."""
+    unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
+    grades = judgments.kept_grades
+    if grades.max() > _LARGEST:
+        return f"relevance goes up to {grades.max():,.0f}. Check its column: a time or an id is no grade."
+    fractional = bool((grades != np.rint(grades)).any())
+    if relevant is not None and grades.max() < relevant:
+        return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
+    if not (fractional or grades.min() > 0):
+        return None
+    if relevant is not None and relevant > grades.min():
+        return _unmoved_gains(measures, relevant)
+    if relevant is not None or not unsaid:
+        return None
+    values, _ = np.unique(grades, return_counts=True)  # without counts it would import numpy.ma
+    if not fractional and len(values) < _MANY:
+        return None
+    rel = unsaid[0].parameters["rel"]
+    share = float((grades >= rel).mean())
+    counted = "every judged document" if share == 1 else f"{share:.1%} of the judged documents"
+    verb = "counts" if share == 1 else "count"
+    high = values[values >= values[0] + _HIGH * (values[-1] - values[0])][0]
+    named = ", ".join(map(str, unsaid[:_NAMED])) + (f" and {len(unsaid) - _NAMED} more" if len(unsaid) > _NAMED else "")
+    return (
+        f"relevance has {len(values):,} values from {values[0]:g} to {values[-1]:g}: with rel={rel:g} {counted} {verb} "
+        f"as relevant in {named}; set `relevant: {high:g}` on the dataset, or rel=… in the measures"
+    )
+
+
+def _unmoved_gains(measures: Sequence[Measure], relevant: float) -> str | None:
+    graded = [
+        measure
+        for measure in measures
+        if (gain := measure.metric.parameters.get("gain"))
+        and "binary" in get_args(gain.type)
+        and measure.parameters["gain"] != "binary"
+    ]
+    if not graded:
+        return None
+    others = dict(graded[0].given) | {"gain": "binary"}
+    binary = replace(graded[0], given=tuple(others.items()))
+    named = ", ".join(map(str, graded[:_NAMED])) + (f" and {len(graded) - _NAMED} more" if len(graded) > _NAMED else "")
+    below = f"documents with a relevance below `relevant: {relevant:g}` gain, too, in {named}"
+    return f"{below}; to count relevant documents alone, write gain=binary, such as {binary}"
+
+
+def n_without_relevant(judgments: Judgments, relevant: float | None) -> int:
+    """Return the number of queries without a document of at least this grade, or above 0."""
+    found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
+    if judgments.counted is not None:
+        found &= judgments.counted
+    return int((~judgments.have_any(found)).sum())

@@ -1,4 +1,7 @@
-"""Features of documents: columns of a catalog that hold categories or vectors.
+"""Known documents of a dataset by number, and their features: columns that hold categories or vectors.
+
+Documents are numbered: those of the documents table, then others that were consumed before, then, for each model,
+others that it recommends.
 
 A text holds categories with bars between them (`Action|Comedy`), a whole number is one category, a list of either holds
 several, and a list of decimal numbers is a vector. An empty or null cell is no feature.
@@ -6,8 +9,8 @@ several, and a list of decimal numbers is a vector. An empty or null cell is no 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.metrics.catalogue import Sparse
+from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.pipeline.data.formats.common import FilePart
 from rankledger.pipeline.data.formats.json import double, written
 from rankledger.pipeline.data.formats.layouts import typed_name
+from rankledger.pipeline.data.judgments import Hashes, Judgments, hash_pairs
+from rankledger.pipeline.data.rows import Ids, Rows
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
+
+Ints = npt.NDArray[np.int64]
 
 _KINDS = "categories as texts or whole numbers, one or a list of them, or a vector as a list of decimal numbers"
 
@@ -133,3 +140,62 @@ def _vectors(path: str, name: str, sizes: npt.NDArray[np.int64], values: npt.NDA
         raise InputError(f"{path}: '{name}' holds a number that is not finite; fix it")
     columns = np.tile(np.arange(lengths[0], dtype=np.int32), len(values) // int(lengths[0]))
     return Sparse(np.concatenate([[0], np.cumsum(sizes)]), columns, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Known documents of a dataset."""
+
+    ids: pa.StringArray  # documents by number
+    known: CatalogueBlock  # without recommended documents
+
+    def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
+        codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
+        numbers, _ = _numbered(doc_ids, self.ids)
+        codes[ranks - 1, queries] = numbers
+        return replace(self.known, codes=codes)
+
+    def with_judged(self, judgments: Judgments) -> Catalogue:
+        rows, n_queries = judgments.kept, len(judgments.query_ids)
+        numbers, others = _numbered(judgments.rows.take_doc_ids(rows), self.ids)
+        hashes = judgments.hashes_of(rows)
+        judged = _by_query(judgments.queries_of(rows), numbers, judgments.kept_grades, hashes, n_queries)
+        return Catalogue(concatenate([self.ids, others]), replace(self.known, judged=judged))
+
+
+def _by_query(queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int) -> Sparse:
+    """Return documents by query, ordered by hash so that sums do not depend on the files."""
+    order = np.lexsort((hashes, queries))
+    starts = np.searchsorted(queries[order], np.arange(n_queries + 1))
+    return Sparse(starts.astype(np.int64), numbers[order].astype(np.int32), values[order].astype(np.float64))
+
+
+def known_documents(documents: Ids | None, interactions: Rows | None, query_ids: Iterable[str]) -> Catalogue:
+    """Return the documents in the files of a dataset. A repeated interaction counts once."""
+    ids = strings([]) if documents is None else documents.ids
+    features = {} if documents is None else documents.features
+    known = CatalogueBlock(np.empty((0, 0), dtype=np.int32), len(ids), features=features)
+    if interactions is None:
+        return Catalogue(ids, known)
+    numbers, others = _numbered(interactions.doc_ids, ids)
+    n_known = len(ids) + len(others)
+    codes = interactions.query_codes
+    _, rows = np.unique(codes.astype(np.int64) * n_known + numbers, return_index=True)
+    popularity = np.bincount(numbers[rows], minlength=n_known).astype(np.float64)
+    place = {query_id: number for number, query_id in enumerate(query_ids)}
+    places = np.array([place.get(query_id, len(place)) for query_id in interactions.query_ids])
+    rows = rows[places[codes[rows]] < len(place)]
+    hashes = hash_pairs(interactions, np.zeros_like(places))
+    history = _by_query(places[codes[rows]], numbers[rows], np.ones(len(rows)), hashes[rows], len(place))
+    known = replace(known, popularity=popularity, n_consumers=len(interactions.query_ids), history=history)
+    return Catalogue(concatenate([ids, others]), known)
+
+
+def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
+    found = pc.index_in(doc_ids, known)
+    others = doc_ids.filter(pc.is_null(found)).dictionary_encode()
+    numbers = np.empty(len(doc_ids), dtype=np.int64)
+    inside = numpy_of(found.is_valid().cast(pa.uint8()), np.bool_)
+    numbers[inside] = numpy_of(found, np.int32)[inside]
+    numbers[~inside] = len(known) + numpy_of(others.indices, np.int32)
+    return numbers, others.dictionary
