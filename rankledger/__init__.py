@@ -1,4 +1,4 @@
-"""Evaluate rankers, recommenders and rating predictors: `rankledger.evaluate("config.yaml")`.
+"""Evaluate rankers, recommenders and rating predictors: `rankledger.evaluate_config("config.yaml")`.
 
 Everything is imported when first used: `import rankledger` loads neither NumPy nor MLflow.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rankledger.metrics.measure import Measure
     from rankledger.metrics.metric import Metric
     from rankledger.pipeline.commands.browse import find, list_evaluations, load
-    from rankledger.pipeline.commands.evaluate import evaluate, validate
+    from rankledger.pipeline.commands.evaluate import evaluate, evaluate_config, validate
     from rankledger.pipeline.commands.evaluation import Evaluation
     from rankledger.pipeline.commands.explain import explain
     from rankledger.pipeline.commands.nightly import nightly
@@ -61,6 +61,7 @@ __all__ = [
     "accept",
     "compare",
     "evaluate",
+    "evaluate_config",
     "explain",
     "export",
     "find",
@@ -84,7 +85,7 @@ _MODULES = {
     "metrics.measure": ("Measure",),
     "metrics.metric": ("Metric",),
     "pipeline.commands.browse": ("find", "list_evaluations", "load"),
-    "pipeline.commands.evaluate": ("evaluate", "validate"),
+    "pipeline.commands.evaluate": ("evaluate", "evaluate_config", "validate"),
     "pipeline.commands.evaluation": ("Evaluation",),
     "pipeline.commands.explain": ("explain",),
     "pipeline.commands.nightly": ("nightly",),

@@ -59,7 +59,7 @@ def test_the_leaderboard_has_the_figures_of_the_record(notebook):
     """Each figure of the first measures with its interval, in the row of its model, as summary.csv has them."""
     found, folder = notebook
     (path,) = (folder / "runs/records").iterdir()
-    rows = re.findall(r"<tr>(.*?)</tr>", html_of(found, "rankledger.evaluate("), re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", html_of(found, "rankledger.evaluate_config("), re.DOTALL)
     texts = [
         [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.S)] for row in rows
     ]

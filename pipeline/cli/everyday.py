@@ -51,13 +51,13 @@ def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | 
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
         rankledger evaluate configs/quickstart.yaml --shard 1/4
     """
-    from rankledger.pipeline.commands.evaluate import evaluate
+    from rankledger.pipeline.commands.evaluate import evaluate_config
 
     if shard is not None:
         _read_shard(shard, config, date, run)
         return
     with _nothing_recorded(), _reported(config, run):
-        evaluation = evaluate(config, name=name, date=date, **run.arguments)
+        evaluation = evaluate_config(config, name=name, date=date, **run.arguments)
     _finish(evaluation, run)
 
 

@@ -6,7 +6,6 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.commands.evaluation import Evaluation
@@ -38,17 +37,80 @@ _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`,
 @work()
 def evaluate(
     judgments: Given,
-    outputs: Mapping[str, Given] | None = None,
-    measures: MeasureLike | Sequence[MeasureLike] = (),
+    outputs: Mapping[str, Given] | Given,
+    measures: MeasureLike | Sequence[MeasureLike],
     *,
     baseline: str | None = None,
     queries: Given | None = None,
     documents: Given | None = None,
     interactions: GivenPairs | None = None,
     exclude: GivenPairs | None = None,
-    exclude_self: bool | None = None,
-    seen: Literal["refuse", "remove", "count"] | None = None,
+    settings: Mapping[str, object] | None = None,
     dataset: str = "data",
+    jobs: int | None = None,
+    runs_dir: str | Path = "runs",
+    record: bool = False,
+    tracking: bool = False,
+) -> Evaluation:
+    """Evaluate outputs in memory or in files.
+
+    The scores are those of a config with files of the same rows and the same dataset name. Refused outputs and other
+    notices are warnings of the category `InputWarning`.
+
+    Args:
+        judgments: A path, a data frame or Arrow table with `query_id`, `doc_id` and `relevance`,
+            `{query: {document: relevance}}`, or tuples of these three.
+        outputs: Outputs by model in the same forms, with `score` in place of `relevance`, or a single output. If the
+            first measure is for ratings, the columns are `rating` and `prediction`.
+        measures: Measures, such as `["ndcg@10", "ap"]`, the primary measure first. A custom metric is a function, a
+            `Metric`, or a `Measure` of it.
+        baseline: Model that the others are compared with, or `all_pairs`. By default none are compared.
+        queries: Queries table: a path, or a table with the column `query_id`.
+        documents: Catalogue: a path, or a table with the column `doc_id`.
+        interactions: Training interactions: a path, a table with `query_id` and `doc_id`, `{query: [document, …]}`, or
+            tuples of these two.
+        exclude: Documents to remove from the rankings of queries, in the same forms.
+        settings: Further keys of a config, such as `{"bootstrap": {"resamples": 2000}, "seed": 7}`.
+        dataset: Name of the dataset, on which random numbers depend.
+        jobs: Number of workers.
+        runs_dir: Folder of records and of the default MLflow store.
+        record: True writes a record.
+        tracking: True writes a record and logs it to MLflow.
+
+    Raises:
+        InputError: An argument, judgments, queries or documents are wrong, or all outputs are.
+        OSError: The record could not be written.
+    """
+    opened = open_given(
+        judgments,
+        outputs,
+        measures,
+        tables={"queries": queries, "documents": documents, "interactions": interactions, "exclude": exclude},
+        settings=settings or {},
+        baseline=baseline,
+        dataset=dataset,
+        recorded=record or tracking,
+    )
+    opened = with_trusted_store(opened, Workspace.open(runs_dir), tracking=tracking)
+    plain, inputs = evaluate_opened(
+        opened,
+        workers_of(opened.loaded.config, jobs),
+        Workspace.open(runs_dir, opened.planned.records),
+        tracking=tracking,
+        command="rankledger.evaluate(...)",
+        recorded=record or tracking,
+    )
+    evaluation = Evaluation.from_results(plain, (opened, inputs))
+    if not evaluation.quality:
+        raise InputError(*(failure.reason for failure in evaluation.failures))
+    _warn(evaluation)
+    return evaluation
+
+
+@work()
+def evaluate_config(
+    config: str | Path,
+    *,
     name: str | None = None,
     overrides: Sequence[str] = (),
     date: str | None = None,
@@ -57,35 +119,18 @@ def evaluate(
     scheduler: str | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
-    record: bool | None = None,
-    tracking: bool | None = None,
+    record: bool = True,
+    tracking: bool = True,
     command: Sequence[str] = (),
 ) -> Evaluation:
-    """Evaluate every model of a config, or outputs in memory.
+    """Evaluate every model of a config.
 
-    The evaluation of a config is recorded and logged to MLflow. Outputs in memory give the same scores as a config with
-    files of the same rows and the same dataset name. Refused outputs and other notices are warnings of the category
-    `InputWarning`.
+    Refused outputs and other notices are warnings of the category `InputWarning`.
 
     Args:
-        judgments: Path of a config. Or a record to evaluate again from its unchanged inputs: its path or id, `last`,
-            `last_passed`, `previous` or `accepted`. With `outputs`, the judgments: a path, a data frame or Arrow table
-            with `query_id`, `doc_id` and `relevance`, `{query: {document: relevance}}`, or tuples of these three.
-        outputs: Outputs by model in the same forms, with `score` in place of `relevance`. If the first measure is for
-            ratings, the columns are `rating` and `prediction`.
-        measures: Measures of outputs in memory, such as `["ndcg@10", "ap"]`, the primary measure first. A custom metric
-            is a function, a `Metric`, or a `Measure` of it.
-        baseline: Model that the others are compared with, or `all_pairs`. By default none are compared.
-        queries: Queries table: a path, or a table with the column `query_id`.
-        documents: Catalogue: a path, or a table with the column `doc_id`.
-        interactions: Training interactions: a path, a table with `query_id` and `doc_id`, `{query: [document, …]}`, or
-            tuples of these two.
-        exclude: Documents to remove from the rankings of queries, in the same forms.
-        exclude_self: True removes the document whose id is the query's, too.
-        seen: Treatment of recommendations that are in the interactions: `refuse` the output, `remove` or `count` them.
-        dataset: Name of the dataset, on which random numbers depend.
-        name: Name of the evaluation of outputs in memory, by default `in-memory`. For a record, the evaluation that the
-            words refer to, optional if only one has records.
+        config: Path of a config. Or a record to evaluate again from its unchanged inputs: its path or id, `last`,
+            `last_passed`, `previous` or `accepted`.
+        name: Evaluation that the words refer to. Optional if only one has records.
         overrides: `key.path=value` texts that set keys of the config.
         date: Value of `{date}` in paths. A record has its own.
         jobs: Number of workers, instead of the config's.
@@ -93,62 +138,29 @@ def evaluate(
         scheduler: Address of a Dask cluster, instead of the config's.
         runs_dir: Folder of records and of the default MLflow store.
         records: Folder or URL of the records, instead of the config's.
-        record: True writes a record. By default true for a config, and for outputs in memory that are tracked.
-        tracking: True logs to MLflow unless the config forbids it. By default true if a config is recorded.
+        record: False writes nothing and does not log to MLflow.
+        tracking: False does not log to MLflow.
         command: Arguments of the command line to record. Warnings are then left to the command.
 
     Raises:
-        InputError: The config, an argument, judgments, queries or documents are wrong, or all outputs in memory are. A
-            missing or refused output of a config is among the evaluation's failures instead.
+        InputError: The config, an argument, judgments, queries or documents are wrong. A missing or refused output is
+            among the evaluation's failures instead.
         OSError: The record could not be written.
     """
-    workspace = Workspace.open(runs_dir, records, wanted=name or (str(judgments) if outputs is None else None))
-    tables = {"queries": queries, "documents": documents, "interactions": interactions, "exclude": exclude}
-    settings: dict[str, bool | str | None] = {"exclude_self": exclude_self, "seen": seen}
-    if outputs is None:
-        if not isinstance(judgments, str | Path):
-            found = f"found a {type(judgments).__name__}; give the path of a YAML file"
-            raise InputError(f"config: {found}, or `outputs` with judgments in memory")
-        for argument, value in {"measures": measures or None, "baseline": baseline, **tables, **settings}.items():
-            if value is not None:
-                raise InputError(f"{argument}: is for outputs in memory; remove it, or give `outputs`")
-        recorded = record is not False
-        tracked = recorded if tracking is None else tracking
-        source = source_of_reference(judgments, name, workspace)
-        uncached = overrides if recorded else [*overrides, "execution.cache=false"]
-        opened = open_source(source, workspace, overrides=uncached, date=date)
-    else:
-        if date is not None:
-            raise InputError("date: fills {date} in the paths of a config; remove it")
-        tracked = bool(tracking)
-        recorded = tracked if record is None else record
-        opened = open_given(
-            judgments,
-            outputs,
-            measures,
-            baseline=baseline,
-            tables=tables,
-            settings=settings,
-            name=name or "in-memory",
-            dataset=dataset,
-            overrides=overrides,
-            recorded=recorded,
-        )
-    if tracked and not recorded:
-        raise InputError("tracking: logs a record, and record=False writes none; remove one of them")
-    opened = with_trusted_store(opened, workspace, tracking=tracked)
-    called = f"rankledger.evaluate({str(judgments)!r})" if outputs is None else "rankledger.evaluate(...)"
+    workspace = Workspace.open(runs_dir, records, wanted=name or str(config))
+    source = source_of_reference(config, name, workspace)
+    uncached = overrides if record else [*overrides, "execution.cache=false"]
+    opened = open_source(source, workspace, overrides=uncached, date=date)
+    opened = with_trusted_store(opened, workspace, tracking=tracking and record)
     plain, inputs = evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend, scheduler),
         Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
-        tracking=tracked,
-        command=shlex.join(map(without_credentials, command)) or called,
-        recorded=recorded,
+        tracking=tracking,
+        command=shlex.join(map(without_credentials, command)) or f"rankledger.evaluate_config({str(config)!r})",
+        recorded=record,
     )
-    evaluation = Evaluation.from_results(plain, (opened, inputs) if opened.is_in_memory or not recorded else None)
-    if outputs is not None and not evaluation.quality:
-        raise InputError(*(failure.reason for failure in evaluation.failures))
+    evaluation = Evaluation.from_results(plain, None if record else (opened, inputs))
     if not command:
         _warn(evaluation)
     return evaluation
@@ -163,7 +175,7 @@ def _warn(evaluation: Evaluation) -> None:
 def validate(
     config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None, jobs: int | None = None
 ) -> Validation:
-    """Read everything that a config names and compute nothing. Arguments and errors are those of `evaluate`."""
+    """Read everything that a config names and compute nothing. Arguments and errors are those of `evaluate_config`."""
     opened = open_config(config, overrides=overrides, date=date)
     loaded, planned = opened.loaded, opened.planned
     if unusable := loaded.document.unusable_targets:

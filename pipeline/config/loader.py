@@ -120,12 +120,14 @@ def load(
     return _document(layer, overrides, environ, secrets, reader.budget)
 
 
-def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], overrides: Sequence[str] = ()) -> Document:
-    """Return the config of a function's arguments, with overrides on top. Errors name the arguments."""
-    origins = {path: Origin("evaluate", None) for path in _places(dict(data), ())}
+def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], settings: Mapping[str, Value]) -> Document:
+    """Return the config of a function's arguments, with settings on top. Errors name the arguments."""
+    merged = merge(data, settings)
+    origins = {path: Origin("evaluate", None) for path in _places(merged, ())}
+    origins |= {path: Origin("settings", None) for path in _places(dict(settings), ()) if path in origins and path}
     for key, name in arguments.items():
         origins |= {path: Origin(name, None, key) for path in origins if path[: len(key)] == key}
-    return _document(_Layer(_escaped(dict(data)), origins), overrides, os.environ, None, Budget())
+    return _document(_Layer(_escaped(merged), origins), (), os.environ, None, Budget())
 
 
 def _escaped(value: Any) -> Any:

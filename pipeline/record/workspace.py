@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import warnings
@@ -291,35 +292,23 @@ _TABLES = {
 
 def open_given(
     judgments: Given,
-    outputs: Mapping[str, Given],
+    outputs: Mapping[str, Given] | Given,
     measures: MeasureLike | Sequence[MeasureLike],
     *,
-    baseline: str | None,
     tables: Mapping[str, Given | GivenPairs | None],
-    settings: Mapping[str, bool | str | None],
-    name: str,
+    settings: Mapping[str, object],
+    baseline: str | None,
     dataset: str,
-    overrides: Sequence[str],
     recorded: bool,
 ) -> Opened:
-    """Return the config and plan of `evaluate`'s arguments, as in that function.
-
-    `tables` has the other inputs of the dataset by key, `settings` its other keys. None is left out.
-    """
+    """Return the config and plan of the arguments of `evaluate`. `tables` has inputs of the dataset by key."""
     from rankledger.pipeline.data.formats.memory import hold
 
     lines, own = _lines(measures)
-    _check(outputs)
     of_ratings = _is_of_ratings(lines[0], own)
     role, kind = ("ratings", "predictions") if of_ratings else ("judgments", "rankings")
     roles = {role: ("judgments", judgments)} | {key: (key, data) for key, data in tables.items() if data is not None}
-    arguments: dict[KeyPath, str] = {
-        ("suites", "measures"): "measures",
-        ("metrics",): "measures",
-        ("comparison", "baseline"): "baseline",
-        ("name",): "name",
-        **{("datasets", dataset, key): key for key in settings},
-    }
+    arguments: dict[KeyPath, str] = {("suites", "measures"): "measures", ("metrics",): "measures"}
     held: dict[str, InMemory] = {}
 
     def file(key: KeyPath, argument: str, url: str, data: object, columns: Sequence[str]) -> dict[str, Value]:
@@ -330,42 +319,49 @@ def open_given(
         return {"path": url.replace("{", "{{").replace("}", "}}")}
 
     config: dict[str, Any] = {
-        "name": name,
+        "name": "in-memory",
         "datasets": {
             dataset: {
                 key: file(("datasets", dataset, key), argument, f"{IN_MEMORY}{argument}", data, _columns_of(key))
                 for key, (argument, data) in roles.items()
             }
-            | {key: value for key, value in settings.items() if value is not None}
         },
         "models": {
             model: {
                 "outputs": file(
-                    ("models", model, "outputs"),
-                    f"outputs[{model!r}]",
-                    f"{IN_MEMORY}outputs/{model}",
-                    data,
-                    _columns_of(kind),
+                    ("models", model, "outputs"), argument, f"{IN_MEMORY}outputs/{model}", data, _columns_of(kind)
                 )
             }
-            for model, data in outputs.items()
+            for model, (argument, data) in _name_outputs(outputs).items()
         },
         "suites": {"measures": lines},
         "metrics": {key: f"{metric.function.__module__}:{metric.code.split()[0]}" for key, metric in own.items()},
         "execution": {"cache": False},
     }
     if baseline is not None:
+        arguments["comparison", "baseline"] = "baseline"
         config["comparison"] = {"baseline": baseline}
-    loaded = checked(given(config, arguments, overrides), will_plan=True)
+    loaded = checked(given(config, arguments, _plain(settings)), will_plan=True)
     return Opened(Path(), loaded, plan(loaded, given=own, held=held), None)
+
+
+def _plain(settings: Mapping[str, object]) -> dict[str, Value]:
+    try:
+        plain = json.loads(json.dumps(settings))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"settings: {error}. Use texts, numbers, lists and mappings.") from None
+    if not isinstance(plain, dict):
+        found = f"settings: found a {type(settings).__name__}"
+        raise InputError(f"{found}. Use keys of a config, such as {{'bootstrap': {{'resamples': 1000}}}}.")
+    return plain
 
 
 def with_python_advice(failure: Failure) -> Failure:
     """Return the failure with advice for a call in Python instead of a config."""
     from rankledger.pipeline.data.checks import ALLOW_NO_OVERLAP
 
-    key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
-    advice = f"or accept it with overrides=[{f'{key}=true'!r}]"
+    settings = {"models": {failure.model: {"outputs": {"allow_no_overlap": True}}}}
+    advice = f"or accept it with settings={settings}"
     return replace(failure, reason=failure.reason.replace(ALLOW_NO_OVERLAP, advice))
 
 
@@ -391,18 +387,24 @@ def _lines(measures: MeasureLike | Sequence[MeasureLike]) -> tuple[list[str], di
     return lines, own
 
 
-def _check(outputs: object) -> None:
-    if not isinstance(outputs, Mapping) or not outputs:
-        found = "none" if isinstance(outputs, Mapping) else f"a {type(outputs).__name__}"
-        raise InputError(f"outputs: found {found}; give the models' outputs by name, such as {{'bm25': run}}")
+def _name_outputs(outputs: object) -> dict[str, tuple[str, Any]]:
+    """Return the argument's name and the data of each output by model. A single output needs no name."""
+    if not isinstance(outputs, Mapping) or (outputs and all(map(_is_query, outputs.values()))):
+        name = getattr(outputs, "name", None)  # of a run of ranx
+        return {name if isinstance(name, str) and name else "output": ("outputs", outputs)}
+    if not outputs:
+        raise InputError("outputs: found none. Add the models' outputs by name, such as {'bm25': run}.")
     for model in outputs:
         if not isinstance(model, str):
-            raise InputError(f"outputs: found the key {shorten(repr(model))}; give the models' names as keys")
-    for output in outputs.values():
-        is_mapping = isinstance(output, Mapping)
-        items = output.values() if is_mapping else output if isinstance(output, list | Set) else ()
-        if isinstance(next(iter(items), None), Real if is_mapping else str | Real):
-            raise InputError("outputs: found the queries of one output. Use outputs by name, such as {'bm25': run}")
+            raise InputError(f"outputs: found the key {shorten(repr(model))}. Use the models' names as keys.")
+    return {model: (f"outputs[{model!r}]", data) for model, data in outputs.items()}
+
+
+def _is_query(value: Any) -> bool:
+    """Return whether a value is the ranking of one query, or one column."""
+    is_mapping = isinstance(value, Mapping)
+    items = value.values() if is_mapping else value if isinstance(value, list | Set) else ()
+    return isinstance(next(iter(items), None), Real if is_mapping else str | Real)
 
 
 def _is_of_ratings(line: str, own: Mapping[str, Metric]) -> bool:

@@ -141,7 +141,7 @@ def ours(
         bootstrap={"resamples": 100},
         report=False,
     )
-    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
+    evaluation = rankledger.evaluate_config(config, jobs=1, tracking=False, runs_dir=folder / "runs")
     assert not evaluation.failures, evaluation.failures
     (result,) = evaluation.results
     assert len(result.measures) == len(measures), f"asked for {measures}, found {[*map(str, result.measures)]}"

@@ -57,7 +57,7 @@ def labelled(
     }
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    return rankledger.evaluate(path, jobs=1, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(path, jobs=1, tracking=False, runs_dir=folder / "runs")
 
 
 def has(measure: str, labels: Sequence[int]) -> bool:

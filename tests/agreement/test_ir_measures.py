@@ -156,11 +156,11 @@ def test_every_measure_is_the_tools_or_says_which_keys_are_missing(tmp_path):
 def test_an_evaluation_names_the_keys_of_each_measure(tmp_path):
     """RR with a cutoff breaks ties by ascending id in the tool, and RR without one does not."""
     data = {"q": {"a": 1}}, {"m": {"q": {"a": 1.0}}}
-    options = {"overrides": ["conventions=ir_measures", "bootstrap.resamples=100"]}
+    options = {"settings": {"conventions": "ir_measures", "bootstrap": {"resamples": 100}}}
     keys = "Set ties: doc_id_asc, score_precision: float64 to reproduce its figures"
 
     assert rankledger.evaluate(*data, ["rr@10", "rr", "ap"], **options).warnings == (
-        f"override conventions: rr@10: ir_measures has other conventions here. {keys}",
+        f"settings: conventions: rr@10: ir_measures has other conventions here. {keys}",
     )
     assert rankledger.evaluate(*data, ["rr", "ap"], **options).warnings == ()
 

@@ -83,7 +83,7 @@ def test_rating_errors(tmp_path):
     config = write_config(
         tmp_path, {"stars": stars}, {"errors": ["mae", "mse", "rmse"]}, ending=".csv", conventions="kaggle"
     )
-    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
     assert len(items) == 320
     expected = {name: pairs[name] for name in ("mae", "mse", "rmse")}

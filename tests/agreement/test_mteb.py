@@ -77,7 +77,7 @@ def evaluated(
     config = write_config(
         folder, datasets, {"asked": measures}, ending=".parquet", conventions="mteb", report=False, **sections
     )
-    found = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
+    found = rankledger.evaluate_config(config, jobs=1, tracking=False, runs_dir=folder / "runs")
     assert not found.failures, found.failures
     return found
 

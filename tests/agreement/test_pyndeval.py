@@ -66,7 +66,7 @@ def ours(folder: Path, judgments: list[Judgment], ranking: Ranking, measures: li
         "bootstrap": {"resamples": 100},
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    evaluation = rankledger.evaluate(folder / "config.yaml", jobs=1, tracking=False, runs_dir=folder / "runs")
+    evaluation = rankledger.evaluate_config(folder / "config.yaml", jobs=1, tracking=False, runs_dir=folder / "runs")
     (result,) = evaluation.results
     return {
         query_id: dict(zip(measures, map(float, column), strict=True))

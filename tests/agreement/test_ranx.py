@@ -115,7 +115,7 @@ def test_an_output_that_leaves_queries_out_is_refused_by_both(tmp_path):
     judgments, ranking = {"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 1.0}}
     collection = {"case": Collection(judgments, {"tool": ranking})}
     config = write_config(tmp_path, collection, {"compared": ["ap"]}, ending=".tsv", conventions="ranx")
-    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
     assert "query ids do not match" in RANX("refusal", judgments, ranking, "map")
     assert [failure.model for failure in evaluation.failures] == ["tool"]

@@ -158,7 +158,7 @@ def test_coverage_divides_by_the_items_there_are(tmp_path):
         conventions="recbole",
         defaults={"dataset": {"documents": "documents.tsv"}},
     )
-    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
     assert RECBOLE("of_the_catalogue", ["ItemCoverage"], [[1, 2]], 5) == {"itemcoverage@2": 0.4}
     assert [line.estimate for line in evaluation.estimates] == [0.5]
@@ -174,7 +174,7 @@ def test_rating_errors(tmp_path):
         table[1][f"u{row % 20}"][f"d{row}"] = float(predictions[row])
     stars = {"stars": Collection(table[0], {"tool": table[1]}, "ratings")}
     config = write_config(tmp_path, stars, {"errors": ["mae", "rmse"]}, ending=".csv", conventions="recbole")
-    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
     expected = RECBOLE("of_ratings", ["MAE", "RMSE"], predictions, ratings)
 
     assert_agree({"all": {line.measure: line.estimate for line in evaluation.estimates}}, {"all": expected}, at_least=1)

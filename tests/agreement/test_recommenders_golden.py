@@ -65,7 +65,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
         "bootstrap": {"resamples": 100},
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return rankledger.evaluate(folder / "config.yaml", tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(folder / "config.yaml", tracking=False, runs_dir=folder / "runs")
 
 
 @pytest.fixture(scope="module")

@@ -177,7 +177,7 @@ def pairs(collection: Collection) -> dict[str, tuple[list[float], list[float]]]:
 
 def rated(folder: Path, collection: Collection, measures: list[str]) -> Evaluation:
     config = write_config(folder, {"stars": collection}, {"errors": measures}, ending=".csv", conventions="sklearn")
-    return rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(config, jobs=1, tracking=False, runs_dir=folder / "runs")
 
 
 def test_ratings_pool_all_pairs(tmp_path):

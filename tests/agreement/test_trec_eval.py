@@ -109,7 +109,7 @@ def evaluation(collection: Collection, program, tmp_path_factory: pytest.TempPat
     folder = tmp_path_factory.mktemp("agreement")
     measures = list(dict.fromkeys(measure for _, measure in program))
     config = write_config(folder, {"made": collection}, {"trec": measures}, rng=np.random.default_rng(0), report=False)
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs")
 
 
 def test_every_query_scores_what_the_program_gives(collection, program, evaluation):
@@ -201,7 +201,7 @@ def rated(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     errors = ["rmse", "rmse(average=query)", "mae", "mae(average=query)", "mse"]
     stars = Collection(RATINGS, {"knn": PREDICTIONS}, "ratings")
     config = write_config(folder, {"stars": stars}, {"errors": errors}, ending=".csv")
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs")
 
 
 def test_rating_errors_of_a_hand_worked_model(rated):
@@ -246,7 +246,7 @@ def test_errors_beyond_the_doubles_are_never_made_up(tmp_path):
     """An error of 1e200 in one of three pairs is a root mean square of 1e200 / √3: that, infinite, or refused."""
     stars = Collection({"ann": {"a": 1, "b": 2, "c": 3}}, {"knn": {"ann": {"a": 1e200, "b": 2, "c": 3}}}, "ratings")
     config = write_config(tmp_path, {"stars": stars}, {"errors": ["rmse"]}, ending=".csv")
-    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
 
     for line in evaluation.estimates:
         assert line.estimate in (None, math.inf) or line.estimate == pytest.approx(1e200 / math.sqrt(3))

@@ -16,7 +16,7 @@ def test_the_page_of_a_large_evaluation(tmp_path, capsys):
     sizes = {"n_models": 40, "n_datasets": 6, "n_queries": 10_000}
     compared = {"baseline": "model-00", "permutations": 1_000}
     config = write_large(tmp_path, **sizes, bootstrap={"resamples": 1_000}, comparison=compared)
-    record = rankledger.evaluate(config, runs_dir=tmp_path / "runs", tracking=False).record
+    record = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False).record
     timings = json.loads((record / "manifest.json").read_text(encoding="utf-8"))["timings"]
     size = (record / "report.html").stat().st_size
 

@@ -89,7 +89,7 @@ ours = {"q_id": "query_id"}
         judgments,
         {"m0": ranking.rename(columns=ours)},
         [*names],
-        overrides=[f"bootstrap.resamples={resamples}", "conventions=trec_eval"],
+        settings={"bootstrap": {"resamples": resamples}, "conventions": "trec_eval"},
     )
     return {line.measure: line.estimate for line in found.estimates}
 """,

@@ -312,7 +312,7 @@ def test_rating_errors_of_a_hand_worked_user(tmp_path):
 def test_rating_errors_of_any_user_add_up(tmp_path, text):
     """For every user the terms make the score that is reported; without a pair there is none, and it is left out."""
     config = write_config(tmp_path, {"stars": STARS}, {"s": [text]})
-    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
     reported = evaluation.scores.set_index(["model", "query_id"])[text]
 
     for (model, query_id), value in reported.items():
@@ -541,7 +541,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def record(config: Path) -> Path:
-    return rankledger.evaluate(config, tracking=False).record
+    return rankledger.evaluate_config(config, tracking=False).record
 
 
 def test_a_record_has_the_scores_that_are_explained(record):
@@ -612,7 +612,7 @@ def test_a_record_needs_neither_variables_nor_dates_nor_secrets(config, monkeypa
     Path("configs/web/bm25.txt").rename("configs/web/bm25.2026-11-20.txt")
     monkeypatch.setenv("PLACE", "web")
     monkeypatch.setenv("SECRET", "word")
-    record = rankledger.evaluate(config, tracking=False, date="2026-11-20").record
+    record = rankledger.evaluate_config(config, tracking=False, date="2026-11-20").record
     monkeypatch.delenv("PLACE")
     monkeypatch.delenv("SECRET")
 
@@ -665,7 +665,7 @@ def test_an_output_that_was_refused_is_not_explained_from_the_record(config):
     path = Path("configs/web/bm25.txt")
     before = path.read_bytes()
     path.unlink()
-    record = rankledger.evaluate(config, tracking=False).record
+    record = rankledger.evaluate_config(config, tracking=False).record
     path.write_bytes(before)
     message = refusal(explain, record, model="bm25", query=min(WEB.judged), measure="ap", dataset="web")
 
@@ -741,7 +741,7 @@ def test_neither_config_nor_record_is_refused(config):
     assert refusal(explain, "nothing", model="m", query="q", measure="ap") == (
         "nothing: there is no such config, and no record of that id in runs/records"
     )
-    record = rankledger.evaluate(config, tracking=False).record
+    record = rankledger.evaluate_config(config, tracking=False).record
     message = refusal(explain, record, model="m", query="q", measure="ap", overrides=["seed=1"])
     assert message == f"{record}: a record is explained as it was evaluated; remove --set and --date"
 

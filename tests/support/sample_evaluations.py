@@ -88,7 +88,7 @@ def second_night(folder: Path) -> Path:
     """The same after a night on which two models were others; gates hold them against it. Gives the config's path."""
     held = {"measure": "ndcg@10", "against": "last_passed", "margin": 0.005, "on_inconclusive": "warn"}
     path = various(folder, 12, gates=[{"name": "since yesterday", "datasets": ["web"], **held}])
-    rankledger.evaluate(path, runs_dir=folder / "runs", tracking=False)
+    rankledger.evaluate_config(path, runs_dir=folder / "runs", tracking=False)
     for model, other in (("dense", "hybrid"), ("bm25", "lost")):
         (folder / "web" / f"{model}.txt").write_bytes((folder / "web" / f"{other}.txt").read_bytes())
     return path

@@ -140,7 +140,7 @@ def reports(folder: Path) -> Iterator[Report]:
 def page_of(config: Path, folder: Path) -> Path:
     """Evaluate a config in that folder; gives its record's page."""
     with chdir(folder):
-        return (rankledger.evaluate(config, runs_dir="runs", tracking=False).record / "report.html").absolute()
+        return (rankledger.evaluate_config(config, runs_dir="runs", tracking=False).record / "report.html").absolute()
 
 
 def column(page: Browser, head: str, box: str = BOARD) -> list[str]:

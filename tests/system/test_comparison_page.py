@@ -23,12 +23,12 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nights")
     config = sample_evaluations.hostile(folder)
     with chdir(folder):
-        first = rankledger.evaluate(config, date="2026-11-19", tracking=False)
+        first = rankledger.evaluate_config(config, date="2026-11-19", tracking=False)
         for model, other in (("script", "image"), ("image", "script")):
             (folder / f"{model}.parquet").rename(folder / f"{other}.kept")
         for model in ("script", "image"):
             (folder / f"{model}.kept").rename(folder / f"{model}.parquet")
-        second = rankledger.evaluate(config, date="2026-11-20", tracking=False)
+        second = rankledger.evaluate_config(config, date="2026-11-20", tracking=False)
         text = rankledger.report(first.evaluation_id, second.evaluation_id, output="index.html")
         (folder / "index.html").write_text(text, encoding="utf-8")
         (folder / "changes.html").symlink_to((second.record / "changes.html").absolute())

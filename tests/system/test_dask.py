@@ -66,7 +66,7 @@ def written(folder: Path, *models: str) -> Path:
 def evaluated(
     config: Path, scheduler: str | None = None, *, patience: str = "60s", runs: str = "runs", cache: str = "true"
 ) -> Evaluation:
-    return rankledger.evaluate(
+    return rankledger.evaluate_config(
         config,
         scheduler=scheduler,
         tracking=False,

@@ -94,7 +94,7 @@ def test_what_is_planned_can_be_delivered(client, tmp_path, found):
     datasets = {name: {"scores": dict.fromkeys(measures, "higher")} for name in found["datasets"]}
     (tmp_path / "config.yaml").write_text(json.dumps(found | {"datasets": datasets}))
     try:
-        record = rankledger.evaluate(tmp_path / "config.yaml", runs_dir=tmp_path / "runs", tracking=False).record
+        record = rankledger.evaluate_config(tmp_path / "config.yaml", runs_dir=tmp_path / "runs", tracking=False).record
     except InputError:
         return
 

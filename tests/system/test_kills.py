@@ -132,7 +132,7 @@ class Stage:
             assert synced.code == 0, synced.out + synced.err
         else:
             uri = f"tracking.uri={self.proxy.uri}"
-            rankledger.evaluate(self.scene.evaluate[1], overrides=[uri], runs_dir=self.runs_dir, tracking=False)
+            rankledger.evaluate_config(self.scene.evaluate[1], overrides=[uri], runs_dir=self.runs_dir, tracking=False)
             assert [found.reason for found in sync(runs_dir=self.runs_dir) if found.reason] == []
 
         recorded = {wanted_in(record): record for record in visible(self.runs_dir)}

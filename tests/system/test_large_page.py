@@ -43,8 +43,8 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
         bootstrap={"resamples": 200},
     )
     with chdir(tmp_path):
-        repeat(rankledger.evaluate(config, tracking=False, overrides=["report=false"]).record, 29)
-        path = (rankledger.evaluate(config, date="2020-01-30", tracking=False).record / "report.html").absolute()
+        repeat(rankledger.evaluate_config(config, tracking=False, overrides=["report=false"]).record, 29)
+        path = (rankledger.evaluate_config(config, date="2020-01-30", tracking=False).record / "report.html").absolute()
     timings = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))["timings"]
     page = opened(path)
     waited = page.opening()

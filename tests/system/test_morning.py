@@ -29,7 +29,7 @@ def test_every_surface_names_the_broken_slice(folder, mlflow, loaded, opened, tm
         for number in range(1, BROKEN + 1):
             write_night(folder, number)
             if number < BROKEN - 1:  # known to the records alone
-                rankledger.evaluate(config, date=night(number), tracking=False, overrides=["report=false"])
+                rankledger.evaluate_config(config, date=night(number), tracking=False, overrides=["report=false"])
             else:
                 words = ("nightly", config, "--date", night(number), "--markdown", "night.md")
                 ended = run(*words, cwd=folder, by=loaded)

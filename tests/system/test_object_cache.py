@@ -35,7 +35,7 @@ def place(s3) -> str:
 def evaluate(config: Path, machine: str, place: str, *overrides: str) -> Evaluation:
     """An evaluation on a machine with a runs folder of its own; one output at a time is read."""
     overrides = ("report=false", "execution.jobs=1", f"execution.cache={place}", *overrides)
-    return rankledger.evaluate(config, overrides=overrides, tracking=False, runs_dir=config.parent / machine)
+    return rankledger.evaluate_config(config, overrides=overrides, tracking=False, runs_dir=config.parent / machine)
 
 
 def outcome(evaluation: Evaluation) -> tuple[set[bool], list[bytes]]:

@@ -62,7 +62,7 @@ def written(folder: Path, ending: str) -> Path:
 def evaluate(config: Path, machine: str, cache: str, records: str | None = None) -> Evaluation:
     overrides = [f"execution.cache={cache}", "execution.jobs=1"]
     runs = config.parent / machine
-    return rankledger.evaluate(config, overrides=overrides, records=records, tracking=False, runs_dir=runs)
+    return rankledger.evaluate_config(config, overrides=overrides, records=records, tracking=False, runs_dir=runs)
 
 
 def outcome(evaluation: Evaluation) -> tuple[set[bool], list[bytes]]:

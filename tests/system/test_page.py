@@ -262,7 +262,7 @@ def test_without_scripts_all_is_there(opened, various):
 
 def test_in_mlflows_artifact_view(mlflow, tmp_path):
     """In the frame that MLflow keeps apart, rows are sorted and chosen, data are shown, and nothing goes wrong."""
-    evaluation = rankledger.evaluate(
+    evaluation = rankledger.evaluate_config(
         sample_evaluations.all_pairs(tmp_path, tracking={"uri": mlflow}), runs_dir=tmp_path / "runs"
     )
     info = runs_in(mlflow, evaluation.evaluation_id)[""].info

@@ -19,7 +19,7 @@ def test_what_ranx_holds_is_what_was_put_in():
     judged = {query: {doc: int(grade) for doc, grade in own.items()} for query, own in WEB.judged.items()}
     ranking = {query: {doc: float(score) for doc, score in own.items()} for query, own in WEB.outputs["bm25"].items()}
     frame = pd.DataFrame(rows(ranking), columns=["q_id", "doc_id", "score"]).astype({"q_id": object, "doc_id": object})
-    options = {"measures": ["ndcg@10", "ap", "rr", "judged@10"], "overrides": ["bootstrap.resamples=200"]}
+    options = {"measures": ["ndcg@10", "ap", "rr", "judged@10"], "settings": {"bootstrap": {"resamples": 200}}}
 
     expected = rankledger.evaluate(judged, {"bm25": ranking}, **options)
     found = rankledger.evaluate(Qrels(judged), {"bm25": Run.from_df(frame)}, **options)

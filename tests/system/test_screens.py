@@ -140,7 +140,7 @@ def _evaluated(night: int, rng: random.Random, patch: pytest.MonkeyPatch) -> Eva
             return datetime.now(tz) - late
 
     patch.setattr("rankledger.pipeline.run.datetime", Then)
-    evaluation: Evaluation = rankledger.evaluate("nightly.yaml", date=DAYS[night])
+    evaluation: Evaluation = rankledger.evaluate_config("nightly.yaml", date=DAYS[night])
     assert evaluation.untracked is None
     return evaluation
 

@@ -79,7 +79,7 @@ def test_the_wheel_works_beside_modules_called_metrics_and_pipeline(python, tmp_
     (tmp_path / "configs").symlink_to(ROOT / "configs")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     code = (
-        "import rankledger, sys; evaluation = rankledger.evaluate('configs/quickstart.yaml', tracking=False);"
+        "import rankledger, sys; evaluation = rankledger.evaluate_config('configs/quickstart.yaml', tracking=False);"
         "print(rankledger.__file__); print(evaluation.record.is_dir(), {'metrics', 'pipeline'} & {*sys.modules})"
     )
     done = subprocess.run(

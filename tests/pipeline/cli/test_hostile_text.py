@@ -102,7 +102,7 @@ def edited(record: Path, text: str) -> None:
 @pytest.mark.parametrize("text", [CONTROLS, "x\n::error::forged", "##[error]forged"])
 def test_records_that_somebody_else_wrote(run_cli: Command, config, text):
     """Whatever stands in a manifest, no command that reads the record passes it on to the terminal."""
-    record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    record = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
     edited(record, text)
 
     for words in (

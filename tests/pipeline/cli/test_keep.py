@@ -22,7 +22,7 @@ ID = re.compile(r"\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{8}")
 @pytest.fixture
 def evaluation(run_cli: Command, tmp_path: Path) -> Evaluation:
     config = write_config(tmp_path / "configs", {"web": search_collection(72, n_queries=8)}, {"search": ["ap"]})
-    return rankledger.evaluate(config.relative_to(tmp_path), tracking=False)
+    return rankledger.evaluate_config(config.relative_to(tmp_path), tracking=False)
 
 
 def test_verify_exits_with_0_or_with_2(run_cli, evaluation):
@@ -61,7 +61,7 @@ def test_reproduce_exits_with_0_with_1_or_with_2(run_cli, evaluation, tmp_path):
 
 def test_prune_says_and_does(run_cli, evaluation):
     """Nothing is deleted without --yes; of two records the last stays."""
-    again = rankledger.evaluate(evaluation.record / "config.yaml", tracking=False)
+    again = rankledger.evaluate_config(evaluation.record / "config.yaml", tracking=False)
     old = evaluation.record.rename(evaluation.record.with_name(f"20200101T000000Z-generated-{'0' * 8}"))
     manifest = (old / "manifest.json").read_text(encoding="utf-8").replace(evaluation.evaluation_id, old.name)
     (old / "manifest.json").write_text(manifest, encoding="utf-8")
@@ -82,7 +82,7 @@ def test_what_the_guide_shows_is_what_is_printed(run_cli, tmp_path):
     for path in (ROOT / "configs").rglob("quickstart*/*.tsv"):
         (tmp_path / path.relative_to(ROOT)).write_bytes(path.read_bytes())
     (tmp_path / "configs/quickstart.yaml").write_bytes((ROOT / "configs/quickstart.yaml").read_bytes())
-    record = rankledger.evaluate("configs/quickstart.yaml", tracking=False).evaluation_id
+    record = rankledger.evaluate_config("configs/quickstart.yaml", tracking=False).evaluation_id
     qrels = tmp_path / "configs/quickstart/qrels.tsv"
     assert [command for command, _ in shown] == ["verify", "reproduce", "reproduce"]
 
@@ -103,7 +103,7 @@ def test_the_files_are_printed(run_cli, tmp_path):
     config = write_config(
         tmp_path, {"web": search_collection(60, n_queries=5, models=("bm25",))}, {"main": ["rr"]}, report=False
     )
-    rankledger.evaluate(config, tracking=False)
+    rankledger.evaluate_config(config, tracking=False)
 
     code, out, err = run_cli("export", "--output", "shared")
     files = [Path(line) for line in out.splitlines()]

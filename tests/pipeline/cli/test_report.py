@@ -18,7 +18,7 @@ def reference(run_cli: Command, tmp_path: Path) -> str:
     """The id of an evaluation with a model whose name is none that ASCII has."""
     collection = search_collection(73, n_queries=8, models=("bm25", "密集"))
     config = write_config(tmp_path / "configs", {"web": collection}, {"search": ["ap"]}, report=False)
-    return rankledger.evaluate(config.relative_to(tmp_path), tracking=False).evaluation_id
+    return rankledger.evaluate_config(config.relative_to(tmp_path), tracking=False).evaluation_id
 
 
 @pytest.mark.parametrize("words", [[], ["--format", "csv"]])

@@ -18,14 +18,12 @@ CONFIDENCES = ("max", "std", "diff1")
 
 def evaluated(folder: Path, *measures: str, collection: Collection = COLLECTION, **sections: object) -> Evaluation:
     config = write_config(folder, {"web": collection}, {"s": measures}, report=False, **sections)
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs")
 
 
 @pytest.mark.parametrize("missing", ["empty", "skip"])
 def test_queries_are_left_out_by_the_scores_of_their_documents(tmp_path, missing):
-    """All documents count for confidence, judged or not; a query without output scores 0 and has a confidence of 0, or
-    does not count; one without relevant documents scores 0. Read by jobs, or again, the figures have the same bits.
-    """
+    """All documents count for confidence."""
     measures = [f"nauc(of=ap,confidence={name})@5" for name in CONFIDENCES]
     conventions = {"missing_queries": missing}
     found, again = (evaluated(tmp_path, "ap@5", *measures, conventions=conventions, bootstrap={}) for _ in range(2))

@@ -24,7 +24,7 @@ WEB = {"web": search_collection(50, n_queries=8)}
 
 def evaluate(folder: Path, **sections: object) -> Evaluation:
     config = write_config(folder / "configs", WEB, {"search": ["ap"]}, **sections)
-    return rankledger.evaluate(config.relative_to(folder), tracking=False)
+    return rankledger.evaluate_config(config.relative_to(folder), tracking=False)
 
 
 def test_a_record_is_accepted_beside_the_config_that_was_evaluated(folder):
@@ -82,7 +82,7 @@ def test_the_config_can_be_named(folder):
 
 
 def test_a_repeated_record_is_accepted_beside_the_first_config(folder):
-    repeated = rankledger.evaluate(evaluate(folder).evaluation_id, tracking=False)
+    repeated = rankledger.evaluate_config(evaluate(folder).evaluation_id, tracking=False)
 
     assert accept(repeated.evaluation_id, reason="x").file == Path("configs") / ACCEPTED
 
@@ -116,7 +116,7 @@ def test_a_record_is_accepted_by_a_word(folder, reference):
 
 def test_the_config_says_whose_last_record_is_accepted(folder):
     first = evaluate(folder)
-    rankledger.evaluate("configs/config.yaml", overrides=["name=other"], tracking=False)
+    rankledger.evaluate_config("configs/config.yaml", overrides=["name=other"], tracking=False)
 
     with pytest.raises(InputError, match="generated, other; name one with --name, in Python with name="):
         accept("last", reason="x")
@@ -133,7 +133,7 @@ def test_a_word_is_taken_wherever_a_record_is(folder, name, run_cli):
     assert found == rankledger.explain(last.record, model="dense", query=query)
     assert rankledger.verify("last", name=name, tracking=False).record == last.record
     assert rankledger.reproduce("last#dense", name=name).verdict == "identical"
-    again = rankledger.evaluate("last", name=name, tracking=False)
+    again = rankledger.evaluate_config("last", name=name, tracking=False)
     assert read_record(again.record).manifest.repeats == last.evaluation_id
     for command in (["verify", "last", "--no-tracking"], ["explain", "previous", "--model", "bm25", "--query", query]):
         assert run_cli(*command, *(["--name", name] if name else [])).code == 0
@@ -142,8 +142,8 @@ def test_a_word_is_taken_wherever_a_record_is(folder, name, run_cli):
 def test_a_night_is_named_by_its_date_and_an_evaluation_by_its_name(folder, run_cli):
     config = write_config(folder / "configs", WEB, {"search": ["ap"]})
     dates = ("2026-11-08", "2026-11-09", "2026-11-08")
-    first, second, again = [rankledger.evaluate(config, date=date, tracking=False) for date in dates]
-    rankledger.evaluate(first.evaluation_id, tracking=False)
+    first, second, again = [rankledger.evaluate_config(config, date=date, tracking=False) for date in dates]
+    rankledger.evaluate_config(first.evaluation_id, tracking=False)
 
     assert rankledger.load("2026-11-08").evaluation_id == again.evaluation_id
     assert rankledger.load("generated").evaluation_id == second.evaluation_id
@@ -157,7 +157,7 @@ def test_a_night_is_named_by_its_date_and_an_evaluation_by_its_name(folder, run_
     entries = read_accepted(folder / "configs" / ACCEPTED)["generated"]
     assert {model: entry.record for model, entry in entries.items()} == {"dense": second.evaluation_id}
 
-    rankledger.evaluate(config, date="2026-11-09", overrides=["name=other"], tracking=False)
+    rankledger.evaluate_config(config, date="2026-11-09", overrides=["name=other"], tracking=False)
     refusal = run_cli("accept", "2026-11-09", "--reason", "x")
     several = "2026-11-09: found records of several evaluations: generated, other. Add --name to choose one."
     assert (refusal.code, several in refusal.err) == (2, True)
@@ -184,7 +184,7 @@ def test_a_record_whose_gates_failed_is_accepted_only_with_failed(folder, run_cl
 def test_a_name_for_what_is_no_word_is_refused(folder):
     evaluate(folder)
     with pytest.raises(InputError, match="--name is for last, last_passed, previous, accepted; remove it"):
-        rankledger.evaluate("configs/config.yaml", name="mine", tracking=False)
+        rankledger.evaluate_config("configs/config.yaml", name="mine", tracking=False)
 
 
 def test_unknown_names_are_refused(folder):
@@ -200,7 +200,7 @@ def test_unknown_names_are_refused(folder):
 def test_a_model_whose_output_failed_is_refused(folder):
     config = write_config(folder / "configs", WEB, {"search": ["ap"]})
     (folder / "configs" / "web" / "dense.txt").unlink()
-    evaluation = rankledger.evaluate(config, tracking=False)
+    evaluation = rankledger.evaluate_config(config, tracking=False)
 
     for models in ([], ["dense"], ["bm25", "dense"]):
         with pytest.raises(InputError, match=r"'dense' was not evaluated on web: .*file not found"):

@@ -214,7 +214,7 @@ def test_a_record_that_was_evaluated_again_is_no_night(hook):
     write_config(notify=[])
     record = night(11, GOOD).record
     gates = "gates=[{name: ceiling, measure: rr, at_most: 0.5}]"
-    assert rankledger.evaluate(str(record), overrides=[gates]).verdicts[0].effect == "fail"
+    assert rankledger.evaluate_config(str(record), overrides=[gates]).verdicts[0].effect == "fail"
     write_config()
     night(12, GOOD)
 
@@ -248,7 +248,7 @@ def test_evaluate_and_a_night_that_is_shown_again_send_nothing(hook):
     write_config()
     night(11, BAD)
     nightly("config.yaml", date="2026-11-11")
-    rankledger.evaluate("config.yaml", date="2026-11-11")
+    rankledger.evaluate_config("config.yaml", date="2026-11-11")
 
     assert len(hook.posts) == 1
 
@@ -520,7 +520,7 @@ def test_a_record_with_targets_is_evaluated_again_without_their_variables(hook, 
     write_config()
     evaluation = night(11, BAD)
     monkeypatch.delenv("ALERTS_URL")
-    again = rankledger.evaluate(str(evaluation.record))
+    again = rankledger.evaluate_config(str(evaluation.record))
 
     assert [line.estimate for line in again.estimates] == [line.estimate for line in evaluation.estimates]
     assert not read_record(again.record).manifest.alerts

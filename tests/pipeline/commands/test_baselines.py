@@ -37,7 +37,7 @@ RATED = rating_collection(41, n_users=10)
 def evaluated(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Path:
     """The record of an evaluation in that folder."""
     config = write_config(folder, {"web": collection}, suites, **sections)
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs").record
 
 
 def remove_outputs(record: Path) -> None:
@@ -75,7 +75,7 @@ def held_against(config: Path, record: Path, model: str, folder: Path) -> Baseli
 def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Scores:
     """The scores of `dense` in an evaluation of its own, far from any store."""
     config = write_config(folder / "apart", {"web": collection}, suites, **sections)
-    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=folder / "apart" / "runs")
+    evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "apart" / "runs")
     return next(result for result in evaluation.results if result.model == "dense")
 
 
@@ -282,7 +282,7 @@ def test_given_scores_are_compared_query_by_query(tmp_path):
         return folder / "config.yaml"
 
     before = written(tmp_path / "before", {"q1": 0.25, "q2": 0.5, "q3": 0.75})
-    record = rankledger.evaluate(before, tracking=False, runs_dir=tmp_path / "runs").record
+    record = rankledger.evaluate_config(before, tracking=False, runs_dir=tmp_path / "runs").record
     now = written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5})
 
     found = held_against(now, record, "dense", tmp_path)

@@ -38,7 +38,7 @@ def config(measures: list[str], **dataset: object) -> Path:
 
 
 def evaluated(measures: list[str], **dataset: object) -> rankledger.Evaluation:
-    return rankledger.evaluate(config(measures, **dataset), runs_dir="runs", tracking=False)
+    return rankledger.evaluate_config(config(measures, **dataset), runs_dir="runs", tracking=False)
 
 
 def roles(evaluation: rankledger.Evaluation) -> dict[str, str]:

@@ -48,7 +48,7 @@ def evaluated(date: str | None, runs_dir: str = "runs", **sections: Any) -> Eval
         "slices": ["family"],
         "report": True,
     }
-    return rankledger.evaluate(write_config(**config | sections), date=date, runs_dir=runs_dir)
+    return rankledger.evaluate_config(write_config(**config | sections), date=date, runs_dir=runs_dir)
 
 
 def page_of(evaluation: Evaluation) -> str | None:

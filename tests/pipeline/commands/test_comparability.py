@@ -36,7 +36,7 @@ def evaluate(n_documents: int, date: str) -> Evaluation:
         "gates": [GATE],
     }
     Path("web.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    return rankledger.evaluate("web.yaml", tracking=False, date=date)
+    return rankledger.evaluate_config("web.yaml", tracking=False, date=date)
 
 
 @pytest.fixture

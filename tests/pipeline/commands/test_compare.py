@@ -61,17 +61,14 @@ def evaluate(
     model: Mapping[str, Any] = {},
     **sections: Any,
 ) -> Evaluation:
-    """An evaluation of one dataset, `web`, with its files in a folder of its own and runs beside it.
-
-    Further keys of the dataset and of the first model go into the config. No page is written.
-    """
+    """An evaluation of one dataset, `web`, with its files in a folder of its own and runs beside it."""
     sections = {"report": False} | sections
     path = write_config(folder, {"web": Collection(judged, outputs)}, suites, ending=".tsv", **sections)
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     config["datasets"]["web"] |= dataset
     config["models"][next(iter(outputs))] |= model
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return rankledger.evaluate(path, tracking=False, runs_dir=folder.parent / "runs")
+    return rankledger.evaluate_config(path, tracking=False, runs_dir=folder.parent / "runs")
 
 
 def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> ComparisonReport:
@@ -206,7 +203,7 @@ def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
         }
         (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     first, second = (
-        rankledger.evaluate(tmp_path / name / "config.yaml", tracking=False, runs_dir=tmp_path / "runs")
+        rankledger.evaluate_config(tmp_path / name / "config.yaml", tracking=False, runs_dir=tmp_path / "runs")
         for name in ("first", "second")
     )
 
@@ -566,7 +563,7 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
     from mlflow import MlflowClient
 
     config = write_config(tmp_path / "a", {"web": Collection(judgments(), {"bm25": output()})}, SUITES, ending=".tsv")
-    first = rankledger.evaluate(config, runs_dir=tmp_path / "runs")
+    first = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs")
     client = MlflowClient(first.store)
     (run,) = client.search_runs([client.get_experiment_by_name(first.name).experiment_id])
     monkeypatch.setenv("MLFLOW_TRACKING_URI", str(first.store))

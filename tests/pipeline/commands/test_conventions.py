@@ -32,7 +32,7 @@ def evaluated(folder: Path, conventions: Any, *measures: str, **config: Any) -> 
         **config,
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    return rankledger.evaluate(folder / "config.yaml", runs_dir=folder / "runs", tracking=False)
+    return rankledger.evaluate_config(folder / "config.yaml", runs_dir=folder / "runs", tracking=False)
 
 
 def figures(evaluation: Evaluation) -> list[float | None]:

@@ -1,7 +1,4 @@
-"""Records that are damaged, or that somebody else has written: every command refuses them in one line, exit 2.
-
-What a hand wrote into a file has the right hash in the manifest, so that the content itself must be refused.
-"""
+"""Records that are damaged, or that somebody else has written: every command refuses them in one line, exit 2."""
 
 from __future__ import annotations
 
@@ -79,7 +76,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     config.write_text(text + more, encoding="utf-8")
     with contextlib.chdir(folder):
-        rankledger.evaluate(config.name, tracking=False)
+        rankledger.evaluate_config(config.name, tracking=False)
     return folder
 
 

@@ -1,7 +1,4 @@
-"""Choice of a Dask scheduler: by the config or the command, never by an untrusted record.
-
-tests/system/test_dask.py has real workers.
-"""
+"""Choice of a Dask scheduler: by the config or the command, never by an untrusted record."""
 
 from __future__ import annotations
 
@@ -67,7 +64,7 @@ def test_a_record_of_somebody_else_chooses_no_scheduler(config, tmp_path, monkey
     """What a scheduler sends back is run here, so only the user names one: in a config of their own, or by `--set`."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
     overrides = [f"execution.scheduler={ADDRESS}"]
-    record = rankledger.evaluate(config, tracking=False, overrides=overrides, runs_dir=tmp_path / "runs").record
+    record = rankledger.evaluate_config(config, tracking=False, overrides=overrides, runs_dir=tmp_path / "runs").record
     assert open_record(record).loaded.config.execution.scheduler == ADDRESS
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "theirs"))
@@ -83,4 +80,4 @@ def test_without_distributed_the_error_names_the_extra(config, monkeypatch, tmp_
     with pytest.raises(
         InputError, match=r"^--scheduler: distributed is not installed\. Use `pip install 'rankledger\[dask\]'`\.$"
     ):
-        rankledger.evaluate(config, scheduler=ADDRESS, tracking=False, runs_dir=tmp_path / "runs")
+        rankledger.evaluate_config(config, scheduler=ADDRESS, tracking=False, runs_dir=tmp_path / "runs")

@@ -40,7 +40,7 @@ def evaluate(dataset: Mapping[str, Any] | None = None, **sections: Any) -> Evalu
         "slices": ["market"],
         "comparison": {"baseline": "bm25"},
     }
-    return rankledger.evaluate(write_config(**config | sections, report=True))
+    return rankledger.evaluate_config(write_config(**config | sections, report=True))
 
 
 def details(evaluation: Evaluation) -> tuple[QueryDetail, ...]:
@@ -74,7 +74,7 @@ def test_of_an_output_that_is_gone_the_judged_documents_are_listed():
     first = evaluate()
     for name in ("bm25.tsv", "dense.tsv"):
         Path(name).unlink()
-    (found,) = details(rankledger.evaluate(first.record, tracking=False))
+    (found,) = details(rankledger.evaluate_config(first.record, tracking=False))
 
     assert documents(found, "bm25") == [(None, None), ("r", 2.0), ("y", 0.0)]
     assert documents(found, "dense") == [("y", 0.0)]

@@ -42,7 +42,7 @@ def evaluate(
     """The evaluation of collections that are written to a new folder; options of `evaluate` are recognised by name."""
     given = {name: options.pop(name) for name in ("jobs", "backend", "date") if name in options}
     config = write_config(folder, datasets, suites, **options)
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs", **given)
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs", **given)
 
 
 def lines(evaluation: Evaluation) -> dict[tuple[str, ...], tuple[str, ...]]:
@@ -135,7 +135,7 @@ def test_neighbours_change_no_score(base, tmp_path, name):
 def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
     """Ids and times are in the manifest alone; the second record has the changes since the first, as has its page."""
     config = write_config(tmp_path, DATA, SUITES)
-    first, second = (rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs") for _ in range(2))
+    first, second = (rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs") for _ in range(2))
 
     assert first.evaluation_id != second.evaluation_id
     assert figures_of(first.record) == figures_of(second.record)
@@ -204,7 +204,7 @@ def test_a_suite_may_have_no_figure_per_query(tmp_path):
     web = Collection({"q1": {"d1": 1}, "q2": {"d3": 1}}, {"bm25": {"q1": {"d1": 2, "d2": 1}, "q9": {"d3": 1}}})
     config = write_config(tmp_path, {"web": web}, {"coverage": ["item_coverage"]})
     override = f"datasets.web.documents={tmp_path / 'documents.tsv'}"
-    evaluation = rankledger.evaluate(config, overrides=[override], tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, overrides=[override], tracking=False, runs_dir=tmp_path / "runs")
 
     (line,) = evaluation.estimates
     assert line.estimate == 2 / 3
@@ -217,7 +217,7 @@ def test_with_every_output_missing_the_tables_are_empty(tmp_path):
     """An evaluation of which every model failed is still one: its tables have columns and no rows."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, models=["bm25"])
     (tmp_path / "web" / "bm25.txt").unlink()
-    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
 
     assert [failure.model for failure in evaluation.failures] == ["bm25"]
     assert evaluation.record is None
@@ -267,7 +267,7 @@ def test_a_failing_output_leaves_the_others_alone(base, tmp_path):
     config = write_config(tmp_path, DATA, SUITES)
     (tmp_path / "web" / "dense.txt").unlink()
     (tmp_path / "stars" / "rrf.tsv").write_text("query_id\tdoc_id\tprediction\nu1\td1\tfour\n", encoding="utf-8")
-    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", jobs=2)
+    evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs", jobs=2)
 
     failed = {("web", "dense"), ("stars", "rrf")}
     assert {(failure.dataset, failure.model) for failure in evaluation.failures} == failed
@@ -280,7 +280,7 @@ def test_failures_are_the_same_in_processes(tmp_path):
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
     (tmp_path / "web" / "bm25.txt").write_text("q1 Q0 d1 1 much tag\n", encoding="utf-8")
     one, other = (
-        rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", backend=backend, jobs=2)
+        rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs", backend=backend, jobs=2)
         for backend in ("threads", "processes")
     )
 
@@ -320,18 +320,18 @@ def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_recorded(
     there = set(tmp_path.iterdir())
 
     with pytest.raises(InputError) as error:
-        rankledger.evaluate(config, tracking=False, **options)
+        rankledger.evaluate_config(config, tracking=False, **options)
 
     assert str(error.value) == found
     assert set(tmp_path.iterdir()) == there
 
 
-@pytest.mark.parametrize("call", [rankledger.evaluate, rankledger.validate, rankledger.nightly])
+@pytest.mark.parametrize("call", [rankledger.evaluate_config, rankledger.validate, rankledger.nightly])
 def test_what_is_no_path_is_refused_in_one_line(tmp_path, monkeypatch, call):
     """A config that was read already is named by its type, and by what to give instead."""
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(InputError, match=r"^config: found a dict; give the path of a YAML file(, or `outputs` .*)?$"):
+    with pytest.raises(InputError, match=r"^config: found a dict; give the path of a YAML file$"):
         call({"name": "web"})
 
 

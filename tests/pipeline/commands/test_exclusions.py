@@ -36,7 +36,7 @@ def config(tmp_path: Path) -> Path:
 
 def evaluate(config: Path, *keys: str, **options: Any) -> Evaluation:
     """The evaluation with keys of the dataset."""
-    return rankledger.evaluate(
+    return rankledger.evaluate_config(
         config,
         overrides=[f"datasets.web.{key}" for key in keys],
         tracking=False,

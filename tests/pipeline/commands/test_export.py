@@ -43,7 +43,7 @@ UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 def evaluated(config: str) -> Evaluation:
     Path("config.yaml").write_text(config, encoding="utf-8")
-    return rankledger.evaluate("config.yaml", tracking=False)
+    return rankledger.evaluate_config("config.yaml", tracking=False)
 
 
 @pytest.fixture

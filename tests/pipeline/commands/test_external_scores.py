@@ -32,7 +32,7 @@ TEXT = ["rr@10", "ndcg@10", "r@20"]
 
 def evaluate(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Evaluation:
     """The evaluation of these datasets and outputs, with few resamples."""
-    return rankledger.evaluate(written(datasets, models, **config), tracking=False)
+    return rankledger.evaluate_config(written(datasets, models, **config), tracking=False)
 
 
 def written(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Path:
@@ -208,9 +208,9 @@ def test_a_record_keeps_its_queries_whatever_becomes_of_an_output():
     first = evaluate({"support": FAITHFUL}, outputs)
     path = Path(outputs["b"])
     path.write_text(path.read_text(encoding="utf-8") + "q6,1\n", encoding="utf-8")
-    changed = rankledger.evaluate(first.record, tracking=False)
+    changed = rankledger.evaluate_config(first.record, tracking=False)
     path.unlink()
-    gone = rankledger.evaluate(first.record, tracking=False)
+    gone = rankledger.evaluate_config(first.record, tracking=False)
 
     for again in (changed, gone):
         assert [failure.model for failure in again.failures] == ["b"]
@@ -225,13 +225,13 @@ def test_a_record_refuses_a_table_of_other_queries():
     table.write_text("query_id\nq1\nq2\nq3\n", encoding="utf-8")
     first = evaluate({"support": FAITHFUL | {"queries": "queries.csv"}}, judged())
     table.write_text("query_id,market\nq3,us\nq1,de\nq2,de\n", encoding="utf-8")
-    sliced = rankledger.evaluate(first.record, overrides=["slices=[market]"], tracking=False)
+    sliced = rankledger.evaluate_config(first.record, overrides=["slices=[market]"], tracking=False)
     assert lines(sliced) == lines(first)
     assert {line.slice for line in sliced.estimates} == {"all", "market=de", "market=us"}
 
     table.write_text("query_id\nq1\nq2\nq3\nq4\n", encoding="utf-8")
     with pytest.raises(InputError) as error:
-        rankledger.evaluate(first.record, tracking=False)
+        rankledger.evaluate_config(first.record, tracking=False)
     assert str(error.value) == (
         "queries.csv: has changed (4 queries are there, and 3 were evaluated, which differ in 'q4'); "
         "restore it, or name the config instead of the record"
@@ -260,7 +260,7 @@ def sums(text: str) -> Path:
 
 def test_logs_of_inspect_are_evaluated_and_reproduced():
     """Right of four: small 2, large all 3 that it answered, twice 3 and then 2, which makes 5 of 8."""
-    evaluation = rankledger.evaluate(sums(SUMS), tracking=False)
+    evaluation = rankledger.evaluate_config(sums(SUMS), tracking=False)
 
     assert {line.model: line.estimate for line in evaluation.estimates} == {"small": 0.5, "large": 1.0, "twice": 0.625}
     assert {line.model: line.n_missing for line in evaluation.estimates} == {"small": 0, "large": 1, "twice": 0}
@@ -288,14 +288,14 @@ def test_a_selection_that_cannot_be_made_is_refused_with_its_line(old, new, foun
     suites = "suites: {a: [rr]}\n" if "judgments" in new else ""
 
     with pytest.raises(InputError) as refused:
-        rankledger.evaluate(sums(SUMS.replace(old, new) + suites), tracking=False)
+        rankledger.evaluate_config(sums(SUMS.replace(old, new) + suites), tracking=False)
     assert found in str(refused.value)
 
 
 def test_a_tool_is_no_format_of_judgments():
     """Results of samples name no documents."""
     with pytest.raises(InputError, match="format inspect has results of samples alone"):
-        rankledger.evaluate(
+        rankledger.evaluate_config(
             sums(
                 f"name: a\ndatasets: {{a: {{judgments: {{path: {INSPECT}/small.json, format: inspect}}}}}}\n"
                 "models: {b: {outputs: b.tsv}}\nsuites: {s: [rr]}\n"

@@ -34,7 +34,7 @@ GATES = [{"name": "complete", "max_missing": 0.01}]  # one query in ten is witho
 def evaluation(tmp_path) -> Evaluation:
     """One evaluation, whose gates fail, in the runs folder of the test."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap", "rr"]}, name="nightly", gates=GATES)
-    return rankledger.evaluate(config, tracking=False, date="2026-11-20", runs_dir=tmp_path / "runs")
+    return rankledger.evaluate_config(config, tracking=False, date="2026-11-20", runs_dir=tmp_path / "runs")
 
 
 def with_figure(record: Path, estimate: str) -> None:
@@ -101,7 +101,7 @@ def test_a_measure_that_no_record_has_is_refused(evaluation, tmp_path):
 
 def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
     (tmp_path / "web/dense.txt").unlink()
-    again = rankledger.evaluate(
+    again = rankledger.evaluate_config(
         evaluation.record, tracking=False, overrides=["execution.cache=false"], runs_dir=tmp_path / "runs"
     )
     records = open_records(tmp_path / "runs")
@@ -207,7 +207,7 @@ def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections
     suites = {"search": ["ndcg@5,10", "ap", "rr", "fn", "kendall_tau"], "stars": ["rmse", "mae"]}
     config = write_config(tmp_path, {"web": NEWS_AND_MORE, "stars": STARS}, suites, lead="ap", **sections)
     damage(config)
-    evaluated = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    evaluated = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
     shown = read_record(evaluated.record)
 
     assert leaderboard(shown, width=120, colour=True) == leaderboard(evaluated, width=120, colour=True)

@@ -64,11 +64,7 @@ def series_of(*evaluations: HistoryEntry) -> Series:
 
 
 def planted(seed: int) -> tuple[list[HistoryEntry], dict[int, float], int]:
-    """365 nights with up to four steps and a change of judgments that moves the level, too, 30 nights or more apart.
-
-    Returns:
-        The nights, the size of each step in standard deviations of the noise by its night, and the night of the change.
-    """
+    """365 nights with up to four steps and a change of judgments that moves the level, too, 30 nights or more apart."""
     rng = np.random.default_rng([seed, 7])
     at = 30 + np.sort(rng.choice(305 - 4 * 30, size=5, replace=False)) + 30 * np.arange(5)
     order = rng.permutation(at).tolist()
@@ -86,9 +82,7 @@ def planted(seed: int) -> tuple[list[HistoryEntry], dict[int, float], int]:
 
 
 def test_a_hundred_years_of_nights():
-    """Of 200 steps the guide's share is found; in 11 histories of 100 at most one that is none (5% exceed that once in
-    200 times); and the change of judgments is marked, every time and nowhere else.
-    """
+    """Of 200 steps the guide's share is found."""
     found: dict[float, list[bool]] = {}
     n_alarms = 0
     for seed in range(100):
@@ -233,7 +227,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs folder with the records of 365 nights, of which only manifests, summaries and gates can be read."""
     folder = tmp_path_factory.mktemp("year")
     config = write_config(folder, {"web": WEB}, {"search": ["ap", "avg_rp(cutoffs=[5,10])"]}, name="nightly")
-    record = rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    record = rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs").record
     manifest = manifest_of(record)
     summary = (record / "summary.csv").read_text(encoding="utf-8")
     shutil.rmtree(record)

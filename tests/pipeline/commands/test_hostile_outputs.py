@@ -92,7 +92,7 @@ def test_an_output_that_cannot_be_read_is_the_failure_of_its_model(hangs_up, run
 @each("path", HOSTILE)
 def test_judgments_that_cannot_be_read_end_the_evaluation(path):
     """With one line."""
-    assert refusal(rankledger.evaluate, config(datasets={"web": {"judgments": path}}))
+    assert refusal(rankledger.evaluate_config, config(datasets={"web": {"judgments": path}}))
 
 
 def test_what_the_config_allows_reaches_the_reader():
@@ -100,6 +100,6 @@ def test_what_the_config_allows_reaches_the_reader():
     outputs = {"path": "good.txt", "allow_large": True}
     path = config(models={"good": {"outputs": outputs}, "usual": {"outputs": "bad.txt"}})
     assert [task.output.large for task in plan(load(path)).tasks] == [math.inf, 10**9]
-    assert not rankledger.evaluate(config(models={"good": {"outputs": outputs}})).failures
+    assert not rankledger.evaluate_config(config(models={"good": {"outputs": outputs}})).failures
     extra = {"outputs": "good.txt", "extra": {"path": "x.json", "allow_large": True}}
-    assert "write only its path" in refusal(rankledger.evaluate, config(models={"good": extra}))
+    assert "write only its path" in refusal(rankledger.evaluate_config, config(models={"good": extra}))

@@ -38,8 +38,8 @@ MODELS = ("bm25", "dense", "rrf")
 WEB = search_collection(20, n_queries=30, models=MODELS)
 STARS = rating_collection(21, n_users=12, models=MODELS)
 MEASURES = ["ndcg@5,10", "ap", "rr", "bpref", "judged@10"]
-FEW = ["bootstrap.resamples=200"]
-COMPARED = [*FEW, "comparison.permutations=200"]
+FEW = {"bootstrap": {"resamples": 200}}
+COMPARED = {**FEW, "comparison": {"permutations": 200}}
 JUDGED = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2}}
 RUN = {"q1": {"d1": 0.5, "d2": 0.7}, "q2": {"d3": 1.0}}
 
@@ -108,7 +108,7 @@ def in_memory(collection: Collection, make: Callable[[Table, str], Any], **optio
     """The evaluation of a collection whose tables a function makes."""
     columns = ("rating", "prediction") if collection.kind == "ratings" else ("relevance", "score")
     outputs = {model: make(table, columns[1]) for model, table in collection.outputs.items()}
-    options = {"overrides": COMPARED, "dataset": "web", "baseline": "bm25", "measures": MEASURES} | options
+    options = {"settings": COMPARED, "dataset": "web", "baseline": "bm25", "measures": MEASURES} | options
     return rankledger.evaluate(make(collection.judged, columns[0]), outputs, **options)
 
 
@@ -125,7 +125,7 @@ def from_files(
         report=False,
         **sections,
     )
-    return rankledger.evaluate(config, overrides=overrides, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(config, overrides=overrides, tracking=False, runs_dir=folder / "runs")
 
 
 def assert_same(found: Evaluation, expected: Evaluation) -> None:
@@ -160,7 +160,7 @@ def test_paths_and_tables_stand_side_by_side(tmp_path: Path) -> None:
     outputs = {"bm25": str(tmp_path / "web" / "bm25.tsv"), "dense": path, "rrf": WEB.outputs["rrf"]}
     judgments = tmp_path / "web" / "judged.tsv"
     assert_same(
-        rankledger.evaluate(judgments, outputs, MEASURES, baseline="bm25", dataset="web", overrides=COMPARED), expected
+        rankledger.evaluate(judgments, outputs, MEASURES, baseline="bm25", dataset="web", settings=COMPARED), expected
     )
 
 
@@ -172,7 +172,7 @@ def test_scattered_rows_have_the_figures_of_files(tmp_path: Path) -> None:
 
 
 def test_slices_and_clusters_come_of_the_queries_table(tmp_path: Path) -> None:
-    """`queries` is the table that the config's key `queries` names; what else a config sets, overrides set."""
+    """`queries` is the table that the config's key `queries` names; what else a config sets, settings set."""
     names = sorted(WEB.judged)
     table = pd.DataFrame({"query_id": names, "lang": ["de" if place % 3 else "en" for place in range(len(names))]})
     table.to_csv(tmp_path / "queries.tsv", sep="\t", index=False)
@@ -180,14 +180,9 @@ def test_slices_and_clusters_come_of_the_queries_table(tmp_path: Path) -> None:
         tmp_path, {"web": WEB}, {"measures": ["ap"]}, ending=".tsv", report=False, slices=["lang"], comparison=None
     )
     queries = f"datasets.web.queries={tmp_path / 'queries.tsv'}"
-    expected = rankledger.evaluate(config, overrides=[queries], tracking=False, runs_dir=tmp_path / "runs")
+    expected = rankledger.evaluate_config(config, overrides=[queries], tracking=False, runs_dir=tmp_path / "runs")
     found = in_memory(
-        WEB,
-        CONTAINERS["mapping"],
-        measures="ap",
-        queries=table,
-        baseline=None,
-        overrides=["bootstrap.resamples=200", "slices=[lang]"],
+        WEB, CONTAINERS["mapping"], measures="ap", queries=table, baseline=None, settings={**FEW, "slices": ["lang"]}
     )
     assert_same(found, expected)
     assert set(found.summary["slice"]) == {"all", "lang=de", "lang=en"}
@@ -201,7 +196,7 @@ def test_whole_numbers_are_the_ids_that_they_are_written_as() -> None:
     tuples = [(7, 2, 1), (7, 1, 2), (8, 3, 3)]
     other = texts.assign(query_id=["07", "07", "8"])
     outputs = {"texts": texts, "numbers": numbers, "tuples": tuples, "other": other}
-    scores = rankledger.evaluate(judged, outputs, ["ap"], overrides=FEW).scores.pivot(
+    scores = rankledger.evaluate(judged, outputs, ["ap"], settings=FEW).scores.pivot(
         index="query_id", columns="model", values="ap"
     )
     assert scores.loc["7"].to_dict() == {"texts": 1, "numbers": 1, "tuples": 1, "other": 0}
@@ -211,7 +206,7 @@ def test_whole_numbers_are_the_ids_that_they_are_written_as() -> None:
 def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a runs folder nor anything else appears, and the evaluation names no record."""
     monkeypatch.chdir(tmp_path)
-    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=FEW)
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], settings=FEW)
     assert evaluation.record is None
     assert list(tmp_path.iterdir()) == []
     assert evaluation._repr_html_().count("record:") == 0  # type: ignore[attr-defined]  # of what the workflow returns
@@ -222,7 +217,7 @@ def test_a_config_can_be_evaluated_without_a_record(tmp_path: Path) -> None:
     """`record=False` gives a config's figures and leaves neither a record nor an output cache."""
     expected = from_files(tmp_path / "one", WEB, ["ap"])
     config = tmp_path / "one" / "config.yaml"
-    assert_same(rankledger.evaluate(config, record=False, runs_dir=tmp_path / "runs"), expected)
+    assert_same(rankledger.evaluate_config(config, record=False, runs_dir=tmp_path / "runs"), expected)
     assert not (tmp_path / "runs").exists()
 
 
@@ -233,13 +228,12 @@ def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
         "{query: {document: score}}, or tuples (query, document, score)"
     )
     cases: dict[str, tuple[Any, ...]] = {
-        "config: found a dict; give the path of a YAML file, or `outputs` with judgments in memory": (JUDGED,),
-        "outputs: found a list; give the models' outputs by name, such as {'bm25': run}": (JUDGED, [RUN], "ap"),
-        "outputs: found none; give the models' outputs by name, such as {'bm25': run}": (JUDGED, {}, "ap"),
-        "outputs: found the key 1; give the models' names as keys": (JUDGED, {1: RUN}, "ap"),
+        f"outputs: found an int; {takes}": (JUDGED, 3, "ap"),
+        "outputs: found none. Add the models' outputs by name, such as {'bm25': run}.": (JUDGED, {}, "ap"),
+        "outputs: found the key 1. Use the models' names as keys.": (JUDGED, {1: RUN}, "ap"),
         f"outputs['bm25']: found an int; {takes}": (JUDGED, {"bm25": 3}, "ap"),
         f"judgments: found a NoneType; {takes.replace('score', 'relevance')}": (None, {"bm25": RUN}, "ap"),
-        "measures: found (); give names, such as ['ndcg@10', 'ap']": (JUDGED, {"bm25": RUN}),
+        "measures: found []; give names, such as ['ndcg@10', 'ap']": (JUDGED, {"bm25": RUN}, []),
         "measures: found [3]; give names, such as ['ndcg@10', 'ap']": (JUDGED, {"bm25": RUN}, [3]),
         "measures[1]: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?": (JUDGED, {"bm25": RUN}, ["ap", "ndgc@10"]),
         "judgments: file not found: nowhere.tsv; check the path": ("nowhere.tsv", {"bm25": RUN}, "ap"),
@@ -248,22 +242,29 @@ def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
         assert refusal(rankledger.evaluate, *cases[message]) == message
 
 
+@pytest.mark.parametrize("output", [RUN, frame(RUN, "score"), rows(RUN), {"q1": ["d2", "d1"], "q2": ["d3"]}])
+def test_a_single_output_needs_no_name(output: Any) -> None:
+    """`evaluate(qrels, run, metrics)` is what ranx takes, too."""
+    evaluation = rankledger.evaluate(JUDGED, output, ["rr"], settings=FEW)
+    assert evaluation.scores["model"].tolist() == ["output", "output"]
+    assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
+
+
 def test_options_that_do_not_fit_are_refused() -> None:
     """Nothing that was asked for is passed over."""
     cases: dict[str, dict[str, Any]] = {
         "baseline: unknown model 'bm52'; did you mean 'bm25'?": {"baseline": "bm52"},
         "queries: found a dict; give a path, or a data frame or Arrow table with the column query_id": {"queries": {}},
-        "date: fills {date} in the paths of a config; remove it": {"date": "2026-11-20"},
-        "override sed: unknown key 'sed'; did you mean 'seed'?": {"overrides": ["sed=1"]},
-        "tracking: logs a record, and record=False writes none; remove one of them": {
-            "tracking": True,
-            "record": False,
+        "settings: sed: unknown key 'sed'; did you mean 'seed'?": {"settings": {"sed": 1}},
+        "settings: found a list. Use keys of a config, such as {'bootstrap': {'resamples': 1000}}.": {
+            "settings": ["seed=1"]
+        },
+        "settings: Object of type set is not JSON serializable. Use texts, numbers, lists and mappings.": {
+            "settings": {"slices": {"lang"}}
         },
     }
     for message in cases:
         assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", **cases[message]) == message
-    message = refusal(rankledger.evaluate, "config.yaml", baseline="bm25")
-    assert message == "baseline: is for outputs in memory; remove it, or give `outputs`"
 
 
 def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
@@ -290,7 +291,9 @@ def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
             table.set_axis([0, 1, 2], axis=1)
         ),
         "none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both in the same "
-        "case, or accept it with overrides=['models.new.outputs.allow_no_overlap=true']": {"Q1": {"d1": 1.0}},
+        "case, or accept it with settings={'models': {'new': {'outputs': {'allow_no_overlap': True}}}}": {
+            "Q1": {"d1": 1.0}
+        },
         "found ('q1', 'd1') (row 1); give tuples (query, document, score)": [("q1", "d1")],
         "the value of 'q1' is a tuple. Use a list of document ids or {document: score} for every query.": {
             "q0": {"d1": 1.0},
@@ -303,7 +306,7 @@ def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
         "empty doc_id (row 1); fill it": [("q1", "", 1.0)],
     }
     for message in cases:
-        evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": cases[message]}, ["ap"], overrides=FEW)
+        evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": cases[message]}, ["ap"], settings=FEW)
         assert [failure.reason for failure in evaluation.failures] == [f"outputs['new']: {message}"]
         assert set(evaluation.summary["model"]) == {"bm25"}
 
@@ -317,7 +320,7 @@ def test_judgments_that_are_wrong_are_refused() -> None:
 
 def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
     """A query without judgments is passed over and counted; a judged query without output scores 0 and is counted."""
-    evaluation = rankledger.evaluate(JUDGED, {"bm25": {"q1": {"d1": 1.0}, "other": {"d9": 1.0}}}, ["ap"], overrides=FEW)
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": {"q1": {"d1": 1.0}, "other": {"d9": 1.0}}}, ["ap"], settings=FEW)
     quality = evaluation.quality["data", "bm25"]
     assert (quality.n_unjudged_queries, quality.n_missing_queries) == (1, 1)
     assert evaluation.scores["ap"].tolist() == [1.0, 0.0]
@@ -325,11 +328,11 @@ def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
 
 def test_ranks_and_subtopics_need_a_table() -> None:
     """A value without a name is a score or a relevance; what else is asked for must have a column."""
-    by_rank = ["conventions.ties=rank_column"]
-    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, ["ap"], overrides=[*FEW, *by_rank])
+    settings = {**FEW, "conventions": {"ties": "rank_column"}}
+    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, ["ap"], settings=settings)
     assert message == "outputs['bm25']: a dict cannot hold query_id, doc_id, rank; give a data frame or Arrow table"
     ranked = frame(RUN, "score").assign(rank=[2, 1, 1])
-    evaluation = rankledger.evaluate(JUDGED, {"bm25": ranked}, ["rr"], overrides=[*FEW, *by_rank])
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": ranked}, ["rr"], settings=settings)
     assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
 
 
@@ -337,7 +340,7 @@ def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> No
     """The digest is that of the rows, whatever holds them, and another for other rows."""
     digests = set()
     for name in ("mapping", "generator", "pandas", "categorical", "stream"):
-        evaluation = in_memory(WEB, CONTAINERS[name], record=True, name=name.replace(" ", "-"), runs_dir=tmp_path)
+        evaluation = in_memory(WEB, CONTAINERS[name], record=True, runs_dir=tmp_path)
         manifest = manifest_of(evaluation.record)
         (judged,) = manifest["datasets"]["web"]["inputs"]
         assert judged["path"] == "judgments (in memory)"
@@ -365,7 +368,7 @@ def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path
         rankledger.explain(record, model="bm25", query=min(WEB.judged))
     assert [*refused.value.lines] == of_all[:2]
     advice = "evaluate again from its data"
-    message = refusal(rankledger.evaluate, record, tracking=False)
+    message = refusal(rankledger.evaluate_config, record, tracking=False)
     assert message == f"memory://judgments: was given in memory, and a record keeps no inputs; {advice}"
 
 
@@ -391,7 +394,7 @@ def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: P
 
 def test_a_table_for_a_paper_takes_headers_of_its_measures() -> None:
     """A header of no column is refused, as a style for anything but LaTeX is."""
-    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=FEW)
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], settings=FEW)
     assert "& MAP" in evaluation.to_latex(headers={"ap": "MAP"})
     assert refusal(evaluation.to_latex, headers={"app": "MAP"}) == "headers: no measure 'app'; did you mean 'ap'?"
     style = rankledger.TableStyle(intervals=True)
@@ -430,7 +433,7 @@ def test_outputs_that_are_all_refused_raise(tmp_path: Path) -> None:
     lines = (
         "outputs['bm25']: no rows; give some",
         "outputs['a.b']: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both "
-        """alike, or accept it with overrides=['models."a.b".outputs.allow_no_overlap=true']""",
+        "alike, or accept it with settings={'models': {'a.b': {'outputs': {'allow_no_overlap': True}}}}",
         f"outputs['gone']: file not found: {tmp_path / 'gone.tsv'}; check the path",
     )
     for options in ({}, {"record": True}, {"baseline": "bm25"}):
@@ -447,7 +450,7 @@ def test_an_output_without_rows_says_so(container: str, type_: pa.DataType) -> N
     table = pa.table({name: pa.array([], type_) for name in ("query_id", "doc_id", "score")})
     shapes = {"frame": table.to_pandas(), "table": table, "mapping": {}, "tuples": [], "generator": iter(())}
 
-    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": shapes[container]}, ["ap"], overrides=FEW)
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": shapes[container]}, ["ap"], settings=FEW)
 
     assert [failure.reason for failure in evaluation.failures] == ["outputs['new']: no rows; give some"]
 
@@ -460,7 +463,7 @@ def test_a_frame_without_columns_has_no_rows_and_a_null_is_one_of_a_row() -> Non
         "nulls": pa.table({"query_id": pa.array([None, None]), "doc_id": ["a", "b"], "score": [1.0, 2.0]}),
     }
 
-    evaluation = rankledger.evaluate(JUDGED, outputs, ["ap"], overrides=FEW)
+    evaluation = rankledger.evaluate(JUDGED, outputs, ["ap"], settings=FEW)
 
     assert {failure.model: failure.reason for failure in evaluation.failures} == {
         "bare": "outputs['bare']: no rows; give some",
@@ -473,12 +476,10 @@ def test_a_frame_without_columns_has_no_rows_and_a_null_is_one_of_a_row() -> Non
 
 
 def test_what_a_command_prints_is_a_warning() -> None:
-    """What columns were taken for, an output that was refused and one that is judged less: each names its input, and
-    the line that called; the same lines are attributes.
-    """
+    """A layout, a refused output and one that is judged less: each names its input, at the line that called."""
     lenskit = frame(RUN, "score").set_axis(["user_id", "item_id", "score"], axis=1)
     with pytest.warns(rankledger.InputWarning) as caught:
-        evaluation = rankledger.evaluate(JUDGED, {"bm25": lenskit, "new": {}, "few": {"q1": {"d9": 1}, "q2": {"d3": 2}}}, "ap", overrides=FEW)  # fmt: skip  # noqa: E501
+        evaluation = rankledger.evaluate(JUDGED, {"bm25": lenskit, "new": {}, "few": {"q1": {"d9": 1}, "q2": {"d3": 2}}}, "ap", settings=FEW)  # fmt: skip  # noqa: E501
     refused, unequal, read = (str(warning.message) for warning in caught)
     assert {warning.filename for warning in caught} == {__file__}
     assert refused == evaluation.failures[0].reason == "outputs['new']: no rows; give some"
@@ -497,7 +498,7 @@ def test_a_layout_is_named_once_and_what_is_not_in_the_catalogue_is_counted():
     }
     documents = pd.DataFrame({"item_id": ["d1", "d2", "d3"]})
     with pytest.warns(rankledger.InputWarning):
-        found = rankledger.evaluate(JUDGED, outputs, ["ap", "item_coverage@3"], documents=documents, overrides=FEW)
+        found = rankledger.evaluate(JUDGED, outputs, ["ap", "item_coverage@3"], documents=documents, settings=FEW)
 
     columns = "{doc_id: item_id} (such as documents); {query_id: user_id, doc_id: item_id} (such as outputs['one'])"
     assert found.warnings == (
@@ -525,12 +526,13 @@ def test_documents_are_excluded_as_from_files(tmp_path: Path) -> None:
     collection = Collection(WEB.judged, outputs)
     table = pd.DataFrame(EXCLUDED["tuples"], columns=["query_id", "doc_id"])
     write_table(tmp_path / "pairs.tsv", rows(EXCLUDED["mappings"]), "score")
+    settings = {**COMPARED, "datasets": {"web": {"exclude_self": True}}}
     config = [f"datasets.web.exclude={tmp_path / 'pairs.tsv'}", "datasets.web.exclude_self=true"]
     expected = from_files(tmp_path, collection, MEASURES, overrides=config)
     plain = in_memory(collection, CONTAINERS["mapping"])
     kinds = {**EXCLUDED, "pandas": table, "arrow": pa.Table.from_pandas(table), "path": tmp_path / "pairs.tsv"}
     for name in kinds:
-        found = in_memory(collection, CONTAINERS["mapping"], exclude=kinds[name], exclude_self=True)
+        found = in_memory(collection, CONTAINERS["mapping"], exclude=kinds[name], settings=settings)
         assert_same(found, expected)
         assert found.quality["web", "bm25"].n_excluded > plain.quality["web", "bm25"].n_rows / 100
     assert not found.summary.equals(plain.summary)
@@ -550,14 +552,16 @@ def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> N
     assert evaluation.explain("bm25", query, "ap").n_excluded == len(PAIRS[query])
 
 
-def test_what_was_seen_in_training_is_an_argument() -> None:
+def test_what_was_seen_in_training_is_a_setting() -> None:
     """d2 of q1 was consumed: counted by default, removed so that d1 is first, or a reason to refuse."""
-    options = {"overrides": FEW, "interactions": {"q1": ["d2"]}}
-    counted = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", **options)
-    removed = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", seen="remove", **options)
+    data = (JUDGED, {"bm25": RUN}, "rr")
+    settings = {seen: {**FEW, "datasets": {"data": {"seen": seen}}} for seen in ("remove", "refuse")}
+    interactions = {"q1": ["d2"]}
+    counted = rankledger.evaluate(*data, settings=FEW, interactions=interactions)
+    removed = rankledger.evaluate(*data, settings=settings["remove"], interactions=interactions)
     assert (counted.scores["rr"].tolist(), counted.quality["data", "bm25"].n_seen) == ([0.5, 1.0], 1)
     assert (removed.scores["rr"].tolist(), removed.quality["data", "bm25"].n_excluded) == ([1.0, 1.0], 1)
-    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "rr", seen="refuse", **options)
+    message = refusal(rankledger.evaluate, *data, settings=settings["refuse"], interactions=interactions)
     assert message == (
         "outputs['bm25']: user 'q1' is recommended 'd2' (query 'q1', document 'd2'), which is in the user's "
         "interactions; leave it out, or set seen: remove"
@@ -576,8 +580,6 @@ def test_pairs_that_are_wrong_are_refused() -> None:
     }
     for message in cases:
         assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", exclude=cases[message]) == message
-    message = refusal(rankledger.evaluate, "config.yaml", exclude_self=True)
-    assert message == "exclude_self: is for outputs in memory; remove it, or give `outputs`"
 
 
 def test_queries_that_change_have_their_documents(tmp_path: Path) -> None:
@@ -641,13 +643,10 @@ def metric_at(rank: int) -> Callable[..., Floats]:
 )
 @pytest.mark.parametrize("backend", ["threads", "processes"])
 def test_a_metric_may_be_an_object(measures, expected, backend):
-    """By hand: q1 has its grade 1 at rank 2, q2 its grade 2 at rank 1, so 0 and 1, 1/2 and 2, 0 and 2, 1 and 0.
-
-    Functions that no process can import, too; a built-in metric's function is that metric.
-    """
+    """By hand: q1 has its grade 1 at rank 2, q2 its grade 2 at rank 1, so 0 and 1, 1/2 and 2, 0 and 2, 1 and 0."""
     outputs = {"bm25": RUN, "same": RUN}
 
-    found = rankledger.evaluate(JUDGED, outputs, measures, overrides=FEW, backend=backend, jobs=2)
+    found = rankledger.evaluate(JUDGED, outputs, measures, settings={**FEW, "execution": {"backend": backend}}, jobs=2)
 
     lines = [line for line in found.estimates if line.model == "bm25"]
     assert {line.measure: line.estimate for line in lines} == expected
@@ -656,7 +655,7 @@ def test_a_metric_may_be_an_object(measures, expected, backend):
 def test_an_evaluation_by_metrics_that_are_objects_is_whole(tmp_path):
     """It explains a score (1 / 2 of the only relevant document), compares, reports, and is kept."""
     outputs = {"bm25": RUN, "dense": {"q1": {"d1": 1.0}, "q2": {"d3": 1.0}}}
-    found = rankledger.evaluate(JUDGED, outputs, [HALVED], overrides=FEW, record=True, runs_dir=tmp_path)
+    found = rankledger.evaluate(JUDGED, outputs, [HALVED], settings=FEW, record=True, runs_dir=tmp_path)
 
     assert found.explain("bm25", "q1").outcome.value == 0.5
     (line,) = found.compare("bm25", "dense").comparisons
@@ -723,7 +722,7 @@ LISTED = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), pa.array(["d2
 )
 def test_string_views_are_strings(table):
     """Polars exports texts, categories and lists so: ndcg of q1 is 1 / log2(3), and of q2 1."""
-    found = rankledger.evaluate(JUDGED, {"m": Streamed(table)}, ["ndcg"], overrides=FEW).summary["estimate"][0]
+    found = rankledger.evaluate(JUDGED, {"m": Streamed(table)}, ["ndcg"], settings=FEW).summary["estimate"][0]
 
     assert found == pytest.approx((1 / math.log2(3) + 1) / 2)
 
@@ -731,6 +730,6 @@ def test_string_views_are_strings(table):
 def test_judgments_of_string_views_are_read():
     """The grades of `JUDGED`, in the order of the categories."""
     judged = pa.table({"query_id": ["q1", "q1", "q2"], "doc_id": CODED, "relevance": [0, 1, 2]})
-    found = rankledger.evaluate(Streamed(judged), {"m": RUN}, ["ndcg"], overrides=FEW).summary["estimate"][0]
+    found = rankledger.evaluate(Streamed(judged), {"m": RUN}, ["ndcg"], settings=FEW).summary["estimate"][0]
 
     assert found == pytest.approx((1 / math.log2(3) + 1) / 2)

@@ -68,7 +68,7 @@ def runs(found: FirstConfig) -> None:
     validation = rankledger.validate(with_gates)
 
     assert (validation.failures, set(validation.models)) == ((), set(found.models))
-    evaluation = rankledger.evaluate(found.path, runs_dir=found.path.parent / "runs", tracking=False)
+    evaluation = rankledger.evaluate_config(found.path, runs_dir=found.path.parent / "runs", tracking=False)
     assert {line.model for line in evaluation.estimates} == set(found.models)
 
 
@@ -228,7 +228,7 @@ def test_groups_and_what_was_seen_are_suggested(tmp_path):
         assert line in text
         text = text.replace(line, line.removeprefix("# ").replace("COLUMN", "provider"))
     found.path.write_text(text, encoding="utf-8")
-    evaluation = rankledger.evaluate(found.path, runs_dir=tmp_path / "runs", tracking=False)
+    evaluation = rankledger.evaluate_config(found.path, runs_dir=tmp_path / "runs", tracking=False)
 
     assert {line.slice for line in evaluation.estimates} == {"all", "group=a"}
     assert "awrf(feature=provider)@10" in {line.measure for line in evaluation.estimates}
@@ -506,9 +506,7 @@ def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
 
 
 def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_evaluated(tmp_path, capsys):
-    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named. The
-    command that says what margin can be decided compares the two.
-    """
+    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named."""
     write(tmp_path / "judgments.csv", TABLE, JUDGED)
     for date in ("2026-11-23", "2026-11-24"):
         for model in ("bm25", "dense"):
@@ -522,7 +520,7 @@ def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_eval
     }
     assert roles(found)["out{s}/2026-11-23/bm25.csv"] == "not used"
     for date in ("2026-11-23", "2026-11-24"):
-        evaluation = rankledger.evaluate(
+        evaluation = rankledger.evaluate_config(
             found.path, date=date, tracking=False, runs_dir=tmp_path / "runs", overrides=["bootstrap.resamples=100"]
         )
         assert [result.model for result in evaluation.results] == ["bm25", "dense"]
@@ -586,7 +584,9 @@ def test_names_of_scores_that_no_score_can_have_are_mapped(tmp_path):
         names[1]: "higher",
         names[2]: "higher",
     }
-    evaluation = rankledger.evaluate(found.path, tracking=False, record=False, overrides=["bootstrap.resamples=100"])
+    evaluation = rankledger.evaluate_config(
+        found.path, tracking=False, record=False, overrides=["bootstrap.resamples=100"]
+    )
     means = {estimate.measure: estimate.estimate for estimate in evaluation.estimates if estimate.model == "base"}
     assert means == pytest.approx({"score of value": 0.45, names[1]: 1.0, names[2]: 4.5})
 

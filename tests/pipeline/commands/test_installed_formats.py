@@ -241,14 +241,14 @@ def test_another_version_of_the_package_is_another_content(site):
 
 def test_a_record_is_read_without_the_package(site, tmp_path, monkeypatch):
     """Its figures are there, no code is imported for them, and evaluating it says what is missing."""
-    record = rankledger.evaluate(config_of(tmp_path), runs_dir="runs", tracking=False).record
+    record = rankledger.evaluate_config(config_of(tmp_path), runs_dir="runs", tracking=False).record
     sys.modules.pop("feathers")
 
     assert rankledger.load(record).estimates
     assert "feathers" not in sys.modules
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
     assert rankledger.load(record).estimates
-    (failure,) = rankledger.evaluate(str(record), runs_dir="runs", tracking=False).failures
+    (failure,) = rankledger.evaluate_config(str(record), runs_dir="runs", tracking=False).failures
     assert "out.feather" in failure.reason
 
 
@@ -262,16 +262,16 @@ def test_the_record_of_somebody_else_imports_nothing(site, tmp_path, monkeypatch
         Path("out.feather").rename("out.bin")
         content["models"][model]["outputs"] = {"web": {"path": "out.bin", "format": "feather"}}
         config.write_text(json.dumps(content), encoding="utf-8")
-    record = rankledger.evaluate(config, runs_dir="runs", tracking=False).record
+    record = rankledger.evaluate_config(config, runs_dir="runs", tracking=False).record
     sys.modules.pop("feathers", None)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody"))
 
     assert rankledger.load(record).estimates
-    for call in (rankledger.evaluate, rankledger.reproduce):
+    for call in (rankledger.evaluate_config, rankledger.reproduce):
         with pytest.raises(InputError, match=r"has the format 'feather' of an installed package, and the record was"):
             call(str(record), runs_dir="runs")
     assert "feathers" not in sys.modules
-    evaluated = rankledger.evaluate(record / "config.yaml", runs_dir="again", tracking=False)
+    evaluated = rankledger.evaluate_config(record / "config.yaml", runs_dir="again", tracking=False)
     assert evaluated.failures == ()
 
 

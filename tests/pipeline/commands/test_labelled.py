@@ -46,7 +46,9 @@ def config(folder: Path, measures: list[str], shown: str = SHOWN, **sections: An
 
 
 def evaluated(folder: Path, *args: Any, **sections: Any) -> Evaluation:
-    return rankledger.evaluate(config(folder, *args, **sections), jobs=1, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(
+        config(folder, *args, **sections), jobs=1, tracking=False, runs_dir=folder / "runs"
+    )
 
 
 def figures(evaluation: Evaluation, model: str = "a") -> dict[str, float | None]:
@@ -221,14 +223,16 @@ def test_init_measures_labels_by_areas(tmp_path):
     written = yaml.safe_load((tmp_path / "rankledger.yaml").read_text(encoding="utf-8"))
 
     assert written["suites"]["main"] == ["auc", "auc(average=impressions)"]
-    assert figures(rankledger.evaluate(tmp_path / "rankledger.yaml", tracking=False, runs_dir=tmp_path), "dcn")["auc"]
+    assert figures(rankledger.evaluate_config(tmp_path / "rankledger.yaml", tracking=False, runs_dir=tmp_path), "dcn")[
+        "auc"
+    ]
 
 
 def test_weights_in_memory_are_a_column_of_the_labels(tmp_path):
-    """Named by an override, they give the figures of the file."""
+    """Named by a setting, they give the figures of the file."""
     shown = pd.read_csv(io.StringIO(SHOWN.replace("clicked", "rating").replace(",a,b", ",prediction,b")))
-    weighted = ["datasets.data.ratings.columns.weight=times"]
+    weighted = {"datasets": {"data": {"ratings": {"columns": {"weight": "times"}}}}}
     measures = ["brier", "auc"]
 
-    found = rankledger.evaluate(shown, {"a": shown}, measures, overrides=weighted)
+    found = rankledger.evaluate(shown, {"a": shown}, measures, settings=weighted)
     assert figures(found) == figures(evaluated(tmp_path, measures))

@@ -56,7 +56,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     config |= {"suites": SUITES, "lead": "AP", "practical_difference": {"ndcg@5": 0.02, "rr@10": 0.02}}
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return Night(rankledger.evaluate(path, runs_dir=folder / "runs"), folder / "runs")
+    return Night(rankledger.evaluate_config(path, runs_dir=folder / "runs"), folder / "runs")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_the_terminal(night, run_cli, monkeypatch):
 def test_the_letters(night):
     """Where all pairs are compared, they are beside its column and say what its comparisons say."""
     folder = night.runs.parent / "pairs"
-    evaluation = rankledger.evaluate(
+    evaluation = rankledger.evaluate_config(
         sample_evaluations.all_pairs(folder, lead="p@10"), runs_dir=folder / "runs", tracking=False
     )
     heads, *_ = cells(leaderboard(evaluation))

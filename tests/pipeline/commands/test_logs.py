@@ -63,7 +63,7 @@ def written(logs: dict[str, Log], measures: tuple[str, ...] = MEASURES, **config
 
 
 def evaluate(config: Path) -> Evaluation:
-    return rankledger.evaluate(config, tracking=False)
+    return rankledger.evaluate_config(config, tracking=False)
 
 
 def estimates(found: Evaluation, model: str = "new") -> dict[str, Estimate]:

@@ -33,7 +33,7 @@ def night(config: Path, shift: int, date: str | None = None, since: str | None =
     lines = [" ".join([*row[:4], score, *row[5:]]) + "\n" for row, score in moved]
     (config.parent / "web" / "dense.txt").write_text("".join(lines))
     overrides = [f"gates.0.looks.since={since}"] if since else []
-    (verdict,) = rankledger.evaluate(
+    (verdict,) = rankledger.evaluate_config(
         config, overrides=overrides, date=date, tracking=False, runs_dir=config.parent / "runs"
     ).verdicts
     return verdict

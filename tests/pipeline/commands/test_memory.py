@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.commands.evaluate import evaluate, validate
+from rankledger.pipeline.commands.evaluate import evaluate_config, validate
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.config.sources import Source
@@ -102,8 +102,8 @@ def test_a_config_sets_the_limit(tmp_path):
     assert refusal(validate, config).startswith(refused)
     assert workers_of(load(config, ["execution.memory=4GiB"]).config).memory == 4 * GIB
     runs = tmp_path / "runs"
-    once = evaluate(config, overrides=["execution.memory=4GiB"], runs_dir=runs, tracking=False)
-    again = evaluate(config, runs_dir=runs, tracking=False)
+    once = evaluate_config(config, overrides=["execution.memory=4GiB"], runs_dir=runs, tracking=False)
+    again = evaluate_config(config, runs_dir=runs, tracking=False)
     assert again.summary.equals(once.summary)
     shutil.rmtree(runs / "cache")
-    assert refusal(evaluate, config, runs_dir=runs, tracking=False).startswith(refused)
+    assert refusal(evaluate_config, config, runs_dir=runs, tracking=False).startswith(refused)

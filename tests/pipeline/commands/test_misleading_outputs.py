@@ -50,7 +50,7 @@ def warnings(
         Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + rows)
     sections = {"name": "t", "datasets": {"d": {kind: judgments}}, "models": {"m": {"outputs": output}}}
     Path("t.yaml").write_text(yaml.safe_dump(sections | {"suites": {"s": [measure]}, "bootstrap": {"resamples": 100}}))
-    evaluation = rankledger.evaluate("t.yaml", record=False, tracking=False)
+    evaluation = rankledger.evaluate_config("t.yaml", record=False, tracking=False)
     return [warning.warning for warning in evaluation.data_warnings if "fewer than" not in warning.warning]
 
 

@@ -54,7 +54,7 @@ def evaluate(
     }
     path = Path("t.yaml")
     path.write_text(yaml.safe_dump(sections | {"bootstrap": {"resamples": 200}} | config, sort_keys=False))
-    return rankledger.evaluate(path, tracking=False, date=date)
+    return rankledger.evaluate_config(path, tracking=False, date=date)
 
 
 def verdicts(evaluation: Evaluation, model: str = "cand") -> dict[str, Verdict]:

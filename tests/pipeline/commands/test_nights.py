@@ -1,8 +1,4 @@
-"""Night after night through the command line: what is compared with what, and what the exit code says.
-
-Each query has one relevant document. On a good night it stands first, and the reciprocal rank is 1; where a query is
-damaged it stands fourth, and the reciprocal rank is 0.25.
-"""
+"""Night after night through the command line: what is compared with what, and what the exit code says."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.cli.terminal import DISK
 from rankledger.pipeline.commands.browse import list_evaluations
-from rankledger.pipeline.commands.evaluate import evaluate, validate
+from rankledger.pipeline.commands.evaluate import evaluate_config, validate
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.lookup import ACCEPTED
 from rankledger.pipeline.history.references import record_of
@@ -150,7 +146,7 @@ def test_a_gate_names_the_damaged_record_that_it_skips(folder):
     (_, first), (_, second) = night(), night()
     (second / "scores.parquet").write_bytes(b"")
 
-    warnings = evaluate("config.yaml", tracking=False).warnings
+    warnings = evaluate_config("config.yaml", tracking=False).warnings
 
     (warning,) = (line for line in warnings if "damaged" in line)
     assert warning.startswith(f"self@last_passed: a later record is damaged ({second / 'scores.parquet'}: ")
@@ -401,7 +397,7 @@ def test_python_gets_tables_of_comparisons_and_gates(folder):
     write_config([NO_DROP], models, comparison={"baseline": "bm25"})
     write_output("bm25")
     write_output("dense", BAD)
-    evaluation = rankledger.evaluate("config.yaml", tracking=False)
+    evaluation = rankledger.evaluate_config("config.yaml", tracking=False)
 
     assert list(evaluation.comparisons) == [field.name for field in fields(Comparison)]
     assert evaluation.comparisons.loc[0, ["difference", "losses"]].tolist() == [pytest.approx(-0.625), BAD]
@@ -412,12 +408,16 @@ def test_python_gets_tables_of_comparisons_and_gates(folder):
     assert evaluation.gates["model"].tolist() == ["bm25", "dense"]
 
     write_config([], models)
-    without = rankledger.evaluate("config.yaml", tracking=False)
+    without = rankledger.evaluate_config("config.yaml", tracking=False)
     assert (len(without.comparisons), len(without.gates)) == (0, 0)
     assert list(without.gates) == list(evaluation.gates)
     Path("bm25.txt").unlink()
     assert (
-        len(rankledger.evaluate("config.yaml", overrides=["comparison={baseline: bm25}"], tracking=False).comparisons)
+        len(
+            rankledger.evaluate_config(
+                "config.yaml", overrides=["comparison={baseline: bm25}"], tracking=False
+            ).comparisons
+        )
         == 0
     )
 

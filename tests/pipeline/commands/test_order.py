@@ -76,7 +76,7 @@ def figures(seed: int, baseline: str, test: str) -> dict[str, object]:
         "report": False,
     }
     Path("config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    record = rankledger.evaluate("config.yaml", tracking=False, jobs=1).record
+    record = rankledger.evaluate_config("config.yaml", tracking=False, jobs=1).record
     found: dict[str, object] = {}
     for name, keys in (("summary", 4), ("comparisons", 5)):
         table = pd.read_csv(record / f"{name}.csv", dtype=str, keep_default_na=False)

@@ -35,7 +35,7 @@ DATA = {"web": WEB, "news": NEWS}
 def evaluate(config: Path, *overrides: str, **options: Any) -> Evaluation:
     runs = options.pop("runs_dir", config.parent / "runs")
     overrides = ("report=false", *overrides)
-    return rankledger.evaluate(config, overrides=overrides, tracking=False, runs_dir=runs, **options)
+    return rankledger.evaluate_config(config, overrides=overrides, tracking=False, runs_dir=runs, **options)
 
 
 def parsed(evaluation: Evaluation) -> dict[tuple[str, str], bool]:

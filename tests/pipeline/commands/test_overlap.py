@@ -26,7 +26,7 @@ def ranking(collection: Collection, model: str, query_id: str) -> list[str]:
 def evaluated(folder: Path, collection: Collection = COLLECTION, **options) -> Evaluation:
     conventions = options.pop("conventions", "trec_eval")
     config = write_config(folder, {"web": collection}, {"compared": MEASURES}, conventions=conventions)
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs", **options)
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs", **options)
 
 
 def expected(model: str, other: str, query_id: str, k: int | None, p: float) -> float:
@@ -65,7 +65,7 @@ def test_the_output_of_the_other_model_may_fail(tmp_path):
     """What cannot be compared is undefined, and everything else is measured."""
     config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
     (tmp_path / "web/bm25.txt").write_text("q1 Q0 d1 1 high t\n", encoding="utf-8")
-    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
     lines = {line.measure: line for line in evaluation.estimates}
 
     assert [failure.model for failure in evaluation.failures] == ["bm25"]
@@ -81,7 +81,7 @@ def test_models_that_are_searched_for_are_compared(tmp_path):
     read = yaml.safe_load(config.read_text(encoding="utf-8"))
     read["models"] = {"*": {"outputs": "web/{model}.txt"}}
     config.write_text(yaml.safe_dump(read), encoding="utf-8")
-    found = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    found = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
 
     assert {line.model for line in found.estimates} == {"bm25", "dense"}
     assert all(line.estimate is not None for line in found.estimates)

@@ -73,7 +73,7 @@ def write(folder: Path, *measures: str, metrics: dict[str, str] | None = None, *
 
 
 def evaluate(config: Path, **options: Any) -> rankledger.Evaluation:
-    return rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False, **options)
+    return rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False, **options)
 
 
 @pytest.fixture
@@ -431,7 +431,7 @@ def test_the_record_of_somebody_else_runs_nothing(config, tmp_path, monkeypatch)
     """Evaluated again by a user who did not make it, its own measures fail and say why; the others have figures."""
     record = evaluate(config).record
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
-    found = rankledger.evaluate(record, runs_dir=tmp_path / "elsewhere", tracking=False)
+    found = rankledger.evaluate_config(record, runs_dir=tmp_path / "elsewhere", tracking=False)
 
     assert {each.measure for each in found.failed_measures} == {"gain@5", "gain(base=4)@10"}
     assert "named by a record that you did not make here" in found.failed_measures[0].warning

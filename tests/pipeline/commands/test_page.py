@@ -29,7 +29,7 @@ NO_DROP = {"name": "no-drop", "measure": "ap", "against": "self@last_passed", "m
 
 def evaluated(runs_dir: str = "runs", data: Any = WEB, jobs: int = 1, **sections: Any) -> Evaluation:
     config = write_config(Path("configs"), {"web": data}, SUITES, **sections)
-    return rankledger.evaluate(config, tracking=False, runs_dir=runs_dir, jobs=jobs)
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=runs_dir, jobs=jobs)
 
 
 def written(evaluation: Evaluation) -> str:
@@ -72,10 +72,10 @@ def test_what_differs_each_time_is_not_on_the_page():
 
 def test_the_page_has_the_nights_up_to_its_own():
     for day in ("2026-11-18", "2026-11-21"):
-        rankledger.evaluate(nightly(), tracking=False, date=day)
-    found = rankledger.evaluate(nightly(report=True), tracking=False, date="2026-11-20")
+        rankledger.evaluate_config(nightly(), tracking=False, date=day)
+    found = rankledger.evaluate_config(nightly(report=True), tracking=False, date="2026-11-20")
     for day in ("2026-11-19", "2026-11-22"):
-        rankledger.evaluate(nightly(), tracking=False, date=day)
+        rankledger.evaluate_config(nightly(), tracking=False, date=day)
 
     (history,) = shown(found).history
 
@@ -86,13 +86,16 @@ def test_the_page_has_the_nights_up_to_its_own():
 
 @pytest.mark.parametrize("harm", ["damaged", "foreign"])
 def test_an_earlier_record_that_cannot_be_read_costs_a_remark(harm):
-    ids = [rankledger.evaluate(nightly(), tracking=False, date=f"2026-11-{day}").evaluation_id for day in (17, 18, 19)]
+    ids = [
+        rankledger.evaluate_config(nightly(), tracking=False, date=f"2026-11-{day}").evaluation_id
+        for day in (17, 18, 19)
+    ]
     broken = Path("runs/records", ids[1])
     if harm == "damaged":
         (broken / "summary.csv").write_bytes(b"dataset,model\n")
     else:
         (broken / "manifest.json").write_text('{"schema_version": 99}', encoding="utf-8")
-    found = rankledger.evaluate(nightly(report=True), tracking=False, date="2026-11-20")
+    found = rankledger.evaluate_config(nightly(report=True), tracking=False, date="2026-11-20")
 
     page = shown(found)
 
@@ -139,7 +142,7 @@ def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():
     config = write_config(
         Path("configs"), {"web": type(WEB)(judged, outputs)}, {"s": ["judged@2"]}, comparison={"baseline": "bm25"}
     )
-    evaluation = rankledger.evaluate(config, tracking=False, jobs=1)
+    evaluation = rankledger.evaluate_config(config, tracking=False, jobs=1)
 
     (pair,) = shown(evaluation).pairs
     assert {query.query_id: query.documents for query in pair.largest_changes}["a"] == ()
@@ -187,7 +190,7 @@ def test_a_baseline_of_other_queries_is_named():
     for n_queries in (40, 39):
         lines = [f"q{number}\t{number % 7 / 7}\n" for number in range(n_queries)]
         Path("rag.tsv").write_text("query_id\tfaithfulness\n" + "".join(lines), encoding="utf-8")
-        record = rankledger.evaluate(config, tracking=False, jobs=1).record
+        record = rankledger.evaluate_config(config, tracking=False, jobs=1).record
         pages.append(page_of(read_record(record), Workspace.open(record.parents[1])))
 
     first = pages[0].evaluation.evaluation_id
@@ -265,6 +268,6 @@ def test_users_of_two_datasets_count_once(tmp_path):
     datasets = {name: search_collection(seed, n_queries=n) for name, seed, n in (("web", 1, 6), ("news", 2, 9))}
     config = write_config(tmp_path, datasets, {"search": ["ap"]})
 
-    record = rankledger.evaluate(config, runs_dir=tmp_path / "runs", tracking=False).record
+    record = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False).record
 
     assert "<dt>queries</dt><dd><bdi>8</bdi></dd>" in (record / "report.html").read_text(encoding="utf-8")

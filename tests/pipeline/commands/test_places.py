@@ -21,7 +21,7 @@ def record(tmp_path: Path) -> Path:
     """A record in the folder `far` that its config names, of a user who has no other."""
     data = {"web": search_collection(3, n_queries=6)}
     config = write_config(tmp_path, data, {"search": ["ap"]}, report=False, records="far", name="places")
-    return rankledger.evaluate(config, runs_dir=tmp_path / "runs", tracking=False).record
+    return rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False).record
 
 
 READING = (
@@ -85,7 +85,7 @@ def test_two_places_are_not_mixed(run_cli, record):
     """Without a name it is unclear which place is meant, with one it is clear."""
     text = Path("config.yaml").read_text(encoding="utf-8")
     Path("other.yaml").write_text(text.replace("name: places", "name: other").replace("far", "near"), encoding="utf-8")
-    rankledger.evaluate("other.yaml", tracking=False)
+    rankledger.evaluate_config("other.yaml", tracking=False)
 
     assert run_cli("list").out.startswith("runs/records: 0 evaluations")
     assert run_cli("list", "--name", "other").out.startswith(str(Path("near").absolute()))

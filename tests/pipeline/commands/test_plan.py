@@ -48,7 +48,7 @@ def evaluate(
     }
     path = folder / "made.yaml"
     path.write_text(yaml.safe_dump(sections | config, sort_keys=False), encoding="utf-8")
-    return rankledger.evaluate(path, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(path, tracking=False, runs_dir=folder / "runs")
 
 
 def planned(evaluation: Evaluation, margin: float = 0.02, **options: Any) -> PowerPlan:

@@ -302,7 +302,7 @@ def test_a_repeated_evaluation_promotes_nothing(registry):
     evaluation = night(registry, FIRST, tracking=False)
     assert [*sync()] == []
 
-    repeated = rankledger.evaluate(evaluation.evaluation_id, overrides=["report=false"])
+    repeated = rankledger.evaluate_config(evaluation.evaluation_id, overrides=["report=false"])
 
     assert repeated.store
     assert (registry.holder(), repeated.promotions) == (None, ())

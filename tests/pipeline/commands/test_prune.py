@@ -173,12 +173,12 @@ def test_blocks_go_by_their_last_use(runs, tmp_path):
     assert look(runs).n_cached == 0
     collection = search_collection(90, n_queries=6)
     config = write_config(tmp_path / "lab", {"web": collection}, {"search": ["ap"]})
-    rankledger.evaluate(config, tracking=False, runs_dir=runs)
+    rankledger.evaluate_config(config, tracking=False, runs_dir=runs)
     files = sorted((runs / "cache").rglob("*.*"))
     assert len(files) == 3  # the judgments, and two outputs
     for file in files:
         os.utime(file, (0, 0))
-    rankledger.evaluate(config, overrides=["models.dense="], tracking=False, runs_dir=runs)
+    rankledger.evaluate_config(config, overrides=["models.dense="], tracking=False, runs_dir=runs)
 
     found = prune(keep_days=1, delete=True, runs_dir=runs)
 
@@ -220,7 +220,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
     folder = tmp_path_factory.mktemp("pruned")
     config = write_config(folder, {"web": search_collection(91, n_queries=6)}, {"search": ["ap"]})
     runs = folder / "runs"
-    return Tracked(runs, *(rankledger.evaluate(config, runs_dir=runs).evaluation_id for _ in range(2)))
+    return Tracked(runs, *(rankledger.evaluate_config(config, runs_dir=runs).evaluation_id for _ in range(2)))
 
 
 @pytest.fixture

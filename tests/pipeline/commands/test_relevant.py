@@ -49,7 +49,7 @@ def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) 
     }
     models = {model: {"outputs": f"{model}.txt"} for model in "ab"}
     write_config(**{"name": "stars", "datasets": datasets, "models": models, "suites": {"s": SUITE}, **sections})
-    return rankledger.evaluate("config.yaml", tracking=False, date=date)
+    return rankledger.evaluate_config("config.yaml", tracking=False, date=date)
 
 
 def figures(evaluation: Evaluation, measure: str, dataset: str = "one") -> list[float | None]:
@@ -165,7 +165,7 @@ def test_records_are_read_by_it():
     under = explain(record, model="b", query="q1", measure="r@3", dataset="two", under="ir_measures").comparison
     assert under.outcome.value == found.outcome.value
     assert reproduce(str(record)).verdict == "identical"
-    again = rankledger.evaluate(record, tracking=False)
+    again = rankledger.evaluate_config(record, tracking=False)
     assert (again.record / "scores.parquet").read_bytes() == (record / "scores.parquet").read_bytes()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.commands.browse import load
-from rankledger.pipeline.commands.evaluate import evaluate, validate
+from rankledger.pipeline.commands.evaluate import evaluate_config, validate
 from rankledger.pipeline.commands.explain import explain
 from rankledger.pipeline.commands.nightly import nightly
 from rankledger.pipeline.commands.reproduce import reproduce
@@ -67,10 +67,10 @@ def lines(evaluation, model="dense"):
 
 def test_a_family_has_the_mean_of_its_replicates_and_a_wider_interval(folder):
     """The figures are the means of those of three models with the same outputs; the interval is wider than theirs."""
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
     singly = CONFIG.replace("  dense:", "  '*':").replace("{model}/seed-{replicate}", "dense/seed-{model}")
     Path("single.yaml").write_text(singly.replace("name: seeds", "name: singly"))
-    single = evaluate("single.yaml")
+    single = evaluate_config("single.yaml")
 
     own = lines(evaluation)["ndcg@5"]
     alone = [lines(single, model)["ndcg@5"] for model in "123"]
@@ -83,7 +83,7 @@ def test_a_family_has_the_mean_of_its_replicates_and_a_wider_interval(folder):
 
 def test_the_record_has_each_replicate(folder):
     """Each output's file stands in the manifest, and the scores of each are read again as they were."""
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
     record = read_record(evaluation.record)
 
     assert [(output.model, output.replicate) for output in record.manifest.outputs] == [
@@ -110,7 +110,7 @@ def test_the_record_has_each_replicate(folder):
 def test_a_record_without_replicates_has_no_such_file(folder):
     """One output alone leaves no trace of replicates, neither in files nor in the manifest."""
     Path("c.yaml").write_text(CONFIG.replace("seed-{replicate}", "seed-1"))
-    record = evaluate("c.yaml").record
+    record = evaluate_config("c.yaml").record
 
     assert not [path.name for path in record.iterdir() if "replicate" in path.name or "components" in path.name]
     assert '"replicate"' not in (record / "manifest.json").read_text()
@@ -119,7 +119,7 @@ def test_a_record_without_replicates_has_no_such_file(folder):
 def test_a_listed_replicate_that_is_missing_is_said(folder):
     """The family is evaluated by the others; the missing one is a failure that names config, key and file."""
     Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]'))
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
 
     (failure,) = evaluation.failures
     assert (failure.subject, failure.reason) == (
@@ -135,9 +135,9 @@ def test_one_replicate_claims_nothing_of_others(folder):
     """Its interval is that of a model of its own, a warning says so, and `explain` takes it; none is a failure."""
     for seed in (2, 3):
         Path(f"runs-of/dense/seed-{seed}.tsv").unlink()
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
     Path("c.yaml").write_text(CONFIG.replace("seed-{replicate}", "seed-1"))
-    single = evaluate("c.yaml")
+    single = evaluate_config("c.yaml")
 
     assert lines(evaluation) == lines(single)
     assert "dense on web: only one replicate; nothing is claimed of any other" in map(str, evaluation.data_warnings)
@@ -145,7 +145,7 @@ def test_one_replicate_claims_nothing_of_others(folder):
     Path("c.yaml").write_text(CONFIG)
     assert explain("c.yaml", model="dense", query="q01").subject == "dense (replicate 1) on web, query q01"
     shutil.rmtree("runs-of")
-    (failure,) = evaluate("c.yaml").failures
+    (failure,) = evaluate_config("c.yaml").failures
     assert failure.reason.endswith("file not found: runs-of/dense/seed-*.tsv; check the path")
 
 
@@ -158,10 +158,10 @@ def test_validate_shows_the_replicates_found(folder):
 
 def test_a_record_is_evaluated_again_with_its_replicates(folder):
     """A replicate that turned up since is not of the record, and one that is gone is taken from the output cache."""
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
     write_output(Path("runs-of/dense/seed-4.tsv"), 4, 0.3)
     Path("runs-of/dense/seed-2.tsv").unlink()
-    again = evaluate(str(evaluation.record))
+    again = evaluate_config(str(evaluation.record))
 
     for name in FIGURES:
         assert (again.record / name).is_file() == (evaluation.record / name).is_file()
@@ -171,10 +171,10 @@ def test_a_record_is_evaluated_again_with_its_replicates(folder):
 
 def test_records_are_compared_family_by_family(folder):
     """A better family is compared with the earlier one over replicates, which leave the difference unclear."""
-    first = evaluate("c.yaml")
+    first = evaluate_config("c.yaml")
     for seed, lift in ((1, 0.3), (2, 0.7), (3, 0.5)):
         write_output(Path(f"runs-of/dense/seed-{seed}.tsv"), seed, lift)
-    second = evaluate("c.yaml")
+    second = evaluate_config("c.yaml")
     report = compare(str(first.record), str(second.record))
     line = next(line for line in report.comparisons if (line.model, line.measure) == ("dense", "ndcg@5"))
 
@@ -187,11 +187,11 @@ def test_a_gate_holds_a_family_against_its_accepted_record(folder):
     """By queries alone the drop is sure; the replicates differ as much, so that the gate is inconclusive."""
     gate = 'gates: [{name: drop, models: [dense], measure: "ndcg@5", against: "self@%s", margin: 0.0}]\n'
     Path("c.yaml").write_text(CONFIG)
-    first = evaluate("c.yaml")
+    first = evaluate_config("c.yaml")
     for seed, lift in ((1, 0.0), (2, 0.4), (3, 0.2)):
         write_output(Path(f"runs-of/dense/seed-{seed}.tsv"), seed, lift)
     Path("c.yaml").write_text(CONFIG + gate % first.record)
-    (verdict,) = evaluate("c.yaml").verdicts
+    (verdict,) = evaluate_config("c.yaml").verdicts
 
     assert verdict.outcome == "inconclusive"
     assert "as replicates differ; evaluate more replicates or more queries" in verdict.reason
@@ -200,7 +200,7 @@ def test_a_gate_holds_a_family_against_its_accepted_record(folder):
 
 def test_explain_asks_for_a_replicate(folder):
     """A family's score is a mean, so one replicate must be named; its score is that of the record."""
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
     with pytest.raises(InputError, match="'dense' has the replicates 1, 2, 3, each with its own scores; name one"):
         explain("c.yaml", model="dense", query="q01")
     with pytest.raises(InputError, match="'dense' has no replicate '7'"):
@@ -218,12 +218,14 @@ def test_a_baseline_without_one_replicate_is_compared(folder):
     """Only a family without any replicate leaves nothing to compare with, which is said once however many lack."""
     listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 8, 9]')
     Path("c.yaml").write_text(listed.replace("baseline: bm25", "baseline: dense"))
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
     assert len(evaluation.failures) == 2
     assert list(not_compared(evaluation)) == []
     Path("runs-of/dense/seed-1.tsv").unlink()
 
-    assert list(not_compared(evaluate("c.yaml"))) == ["not compared on web: the baseline dense was not evaluated"]
+    assert list(not_compared(evaluate_config("c.yaml"))) == [
+        "not compared on web: the baseline dense was not evaluated"
+    ]
 
 
 def test_the_test_of_a_family_is_named(folder):
@@ -231,7 +233,7 @@ def test_the_test_of_a_family_is_named(folder):
     write_output(Path("other.tsv"), 5, 0.2)
     config = CONFIG.replace("suites:", "  other: {outputs: other.tsv}\nsuites:")
     Path("c.yaml").write_text(config)
-    found = evaluate("c.yaml").comparison_lines
+    found = evaluate_config("c.yaml").comparison_lines
 
     assert {line.test for line in found if line.model == "dense"} == {"variance components"}
     assert "variance components" not in {line.test for line in found if line.model == "other"}
@@ -286,7 +288,7 @@ def test_shared_seeds_are_paired(folder):
     errors, tests = [], []
     for text in (config, config.replace(", shared_seeds: true", "")):
         Path("c.yaml").write_text(text)
-        found = evaluate("c.yaml").comparison_lines
+        found = evaluate_config("c.yaml").comparison_lines
         line = next(line for line in found if (line.model, line.measure) == ("better", "ndcg@5"))
         errors.append(line.std_error)
         tests.append(line.test)
@@ -299,10 +301,10 @@ def test_a_gate_names_the_replicate_that_undoes_its_pairing(folder):
     """Of three accepted seeds one is missing tonight: the gate compares, and says that seeds were not paired."""
     gate = 'gates: [{name: drop, models: dense, measure: "ndcg@5", against: self@accepted, margin: 0.1}]\n'
     Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true') + gate)
-    accept(str(evaluate("c.yaml").record), reason="first")
-    (paired,) = evaluate("c.yaml").verdicts
+    accept(str(evaluate_config("c.yaml").record), reason="first")
+    (paired,) = evaluate_config("c.yaml").verdicts
     Path("runs-of/dense/seed-2.tsv").unlink()
-    (unpaired,) = evaluate("c.yaml").verdicts
+    (unpaired,) = evaluate_config("c.yaml").verdicts
 
     assert "by seed" not in paired.details
     assert "not paired by seed: replicate 2 is on one side only" in unpaired.details
@@ -310,7 +312,7 @@ def test_a_gate_names_the_replicate_that_undoes_its_pairing(folder):
 
 def test_the_page_asks_for_queries_or_replicates(folder):
     """A row per family and measure, with what would help most, as in the record's table and in the notes."""
-    evaluation = evaluate("c.yaml", overrides=["report=true"])
+    evaluation = evaluate_config("c.yaml", overrides=["report=true"])
     page = (evaluation.record / "report.html").read_text()
     rows = [line for line in read_record(evaluation.record).components if line.measure == "ndcg@5"]
     (note,) = replicate_notes(evaluation, "web")
@@ -336,7 +338,7 @@ def test_what_cannot_be_is_refused_in_a_line(folder, old, new, message):
     """The line names the config's line and key, and what to do."""
     Path("c.yaml").write_text(CONFIG.replace(old, new, 1))
     with pytest.raises(InputError) as error:
-        evaluate("c.yaml")
+        evaluate_config("c.yaml")
 
     (line,) = error.value.lines
     assert line.startswith("c.yaml:")
@@ -348,7 +350,7 @@ def test_a_missing_replicate_has_no_output_for_any_query(folder):
     gate = "gates: [{name: whole, models: [dense], max_missing: 10%}]\n"
     listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]')
     Path("c.yaml").write_text(listed + gate)
-    (verdict,) = evaluate("c.yaml").verdicts
+    (verdict,) = evaluate_config("c.yaml").verdicts
 
     assert (verdict.outcome, verdict.estimate) == ("fail", pytest.approx(1 / 3))
     assert verdict.reason.startswith("replicate 9 of dense has no output (1 of 3): 33.33% of the judged queries are ")
@@ -358,7 +360,7 @@ def test_scores_of_replicates_are_those_of_the_family(folder):
     """The family's missing queries are those that any replicate lacks."""
     text = Path("runs-of/dense/seed-2.tsv").read_text().splitlines()
     Path("runs-of/dense/seed-2.tsv").write_text("\n".join(line for line in text if not line.startswith("q03")) + "\n")
-    evaluation = evaluate("c.yaml")
+    evaluation = evaluate_config("c.yaml")
 
     assert lines(evaluation)["rr"].n_missing == 1
     assert {line.replicate: line.n_missing for line in evaluation.replicates} == {"1": 0, "2": 1, "3": 0}

@@ -37,7 +37,7 @@ def config(tmp_path, monkeypatch) -> Path:
 
 
 def evaluated(config: Path, date: str = "2026-11-20", overrides: tuple[str, ...] = ()) -> Evaluation:
-    return rankledger.evaluate(config.name, date=date, tracking=False, overrides=overrides)
+    return rankledger.evaluate_config(config.name, date=date, tracking=False, overrides=overrides)
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **secti
         written["datasets"]["web"] |= {"documents": "web/documents.jsonl"}
         sections = {"comparison": {"baseline": "all_pairs"}, "sensitivity": ["ties"], "pooled": False} | sections
     config.write_text(yaml.safe_dump(written | sections, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    return rankledger.evaluate(config.relative_to(folder), tracking=False)
+    return rankledger.evaluate_config(config.relative_to(folder), tracking=False)
 
 
 def check(evaluation: Evaluation, **options: Any) -> Reproduction:
@@ -138,7 +138,7 @@ def test_dates_and_variables_are_those_of_the_record(folder, monkeypatch):
     }
     (lab / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     monkeypatch.setenv("WHERE", "web")
-    evaluation = rankledger.evaluate("lab/config.yaml", date="2026-11-20", tracking=False)
+    evaluation = rankledger.evaluate_config("lab/config.yaml", date="2026-11-20", tracking=False)
     monkeypatch.setenv("WHERE", "elsewhere")
 
     assert check(evaluation).verdict == "identical"
@@ -158,7 +158,7 @@ def test_scores_made_elsewhere_are_of_the_queries_that_they_were(folder):
         "bootstrap": {"resamples": 100},
     }
     (lab / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    evaluation = rankledger.evaluate("lab/config.yaml", tracking=False)
+    evaluation = rankledger.evaluate_config("lab/config.yaml", tracking=False)
     lab.rename(folder / "archive")
 
     found = check(evaluation, inputs="archive")
@@ -190,7 +190,7 @@ def in_parts(folder) -> Evaluation:
         write_table(lab / f"parts/{place}.tsv", written[place * 100 : place * 100 + 100], "score")
     text = yaml.safe_load(config.read_text(encoding="utf-8"))
     config.write_text(yaml.safe_dump(text | {"models": {"bm25": {"outputs": "parts"}}}), encoding="utf-8")
-    return rankledger.evaluate("lab/config.yaml", tracking=False)
+    return rankledger.evaluate_config("lab/config.yaml", tracking=False)
 
 
 def test_parts_that_moved_are_read_in_their_order(folder, in_parts):
@@ -387,7 +387,7 @@ def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
 
 def test_from_a_run_in_an_empty_folder_with_only_the_inputs(folder, monkeypatch):
     config = write_config(folder / "lab", {"web": WEB}, {"search": ["ap"]})
-    evaluation = rankledger.evaluate(config.relative_to(folder))
+    evaluation = rankledger.evaluate_config(config.relative_to(folder))
     receipt = read_receipt(open_records(folder / "runs"), evaluation.evaluation_id)
     assert receipt is not None
     uri = f"sqlite:///{folder / 'runs/mlflow.db'}"

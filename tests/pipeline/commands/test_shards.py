@@ -22,7 +22,7 @@ def config(tmp_path: Path) -> Path:
 
 def parsed(config: Path, runs: Path) -> tuple[list[bool], list[bytes]]:
     """Whether an evaluation parsed each output, and the bytes of its figures."""
-    record = rankledger.evaluate(config, overrides=["report=false"], tracking=False, runs_dir=runs).record
+    record = rankledger.evaluate_config(config, overrides=["report=false"], tracking=False, runs_dir=runs).record
     outputs = manifest_of(record)["outputs"]
     figures = [(record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
     return [output["parsed"] for output in outputs], figures

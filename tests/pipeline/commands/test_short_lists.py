@@ -44,7 +44,7 @@ def evaluate(
         "bootstrap": {"resamples": 200},
     }
     Path("t.yaml").write_text(yaml.safe_dump(sections | config, sort_keys=False))
-    return rankledger.evaluate("t.yaml", record=False, tracking=False)
+    return rankledger.evaluate_config("t.yaml", record=False, tracking=False)
 
 
 def warnings(evaluation: Evaluation) -> list[str]:

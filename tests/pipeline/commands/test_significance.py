@@ -35,7 +35,7 @@ def evaluate(folder: Path, models: dict[str, dict[str, np.ndarray]], comparison:
         "comparison": comparison,
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return rankledger.evaluate(folder / "config.yaml", tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(folder / "config.yaml", tracking=False, runs_dir=folder / "runs")
 
 
 def made(evaluation: Evaluation, form: str) -> str:

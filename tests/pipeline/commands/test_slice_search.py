@@ -34,7 +34,7 @@ def evaluate(folder: Path, **sections: object) -> Evaluation:
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     config["datasets"]["web"]["queries"] = "queries.tsv"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    return rankledger.evaluate(path, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(path, tracking=False, runs_dir=folder / "runs")
 
 
 @pytest.fixture(scope="module")

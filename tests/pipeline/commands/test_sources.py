@@ -21,7 +21,7 @@ NEW = 'suites.new=["err", "p@3", "bpref"]'
 
 
 def evaluate(source: str | Path, runs: Path, *overrides: str, **options: Any) -> Evaluation:
-    return rankledger.evaluate(source, overrides=overrides, tracking=False, runs_dir=runs, **options)
+    return rankledger.evaluate_config(source, overrides=overrides, tracking=False, runs_dir=runs, **options)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def evaluated(config: Path, night: datetime, monkeypatch: pytest.MonkeyPatch, **
             return night
 
     monkeypatch.setattr("rankledger.pipeline.run.datetime", Then)
-    evaluation: Evaluation = rankledger.evaluate(config, runs_dir=config.parent / "runs", **options)
+    evaluation: Evaluation = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", **options)
     monkeypatch.undo()
     return evaluation
 
@@ -121,7 +121,7 @@ def test_a_deleted_run_stays_deleted(runs):
 
 def test_what_was_not_to_be_tracked_is_not(tmp_path):
     for name, options, sections in (("a", {"tracking": False}, {}), ("b", {}, {"tracking": {"enabled": False}})):
-        rankledger.evaluate(config_in(tmp_path / name, **sections), runs_dir=tmp_path / "runs", **options)
+        rankledger.evaluate_config(config_in(tmp_path / name, **sections), runs_dir=tmp_path / "runs", **options)
 
     assert list(sync(runs_dir=tmp_path / "runs", again=True)) == []
     assert not (tmp_path / "runs" / "mlflow.db").exists()
@@ -160,7 +160,9 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
 
 def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, run_cli):
-    rankledger.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
+    rankledger.evaluate_config(
+        config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs
+    )
     for receipt in (runs / "records").glob("*/receipt.json"):
         receipt.unlink()
     client = client_of(f"sqlite:///{runs}/mlflow.db")
@@ -181,7 +183,7 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        evaluation = rankledger.evaluate(
+        evaluation = rankledger.evaluate_config(
             config_in(tmp_path, tracking={"uri": uri, "timeout": "1s"}), runs_dir=tmp_path / "runs"
         )
 
@@ -203,7 +205,7 @@ def test_sync_reads_the_variables_of_the_users_own_config(tmp_path, monkeypatch,
 def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
-    evaluation = rankledger.evaluate(config_in(tmp_path), runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate_config(config_in(tmp_path), runs_dir=tmp_path / "runs")
     assert evaluation.untracked
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
 
@@ -236,7 +238,7 @@ def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, m
 def test_a_folder_of_records_may_be_anywhere(tmp_path):
     config = config_in(tmp_path / "configs", records="../kept")
 
-    evaluation = rankledger.evaluate(config, runs_dir=tmp_path / "runs", tracking=False)
+    evaluation = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False)
 
     assert evaluation.record.parent.resolve() == tmp_path / "kept"
     copy = yaml.safe_load((evaluation.record / "config.yaml").read_text(encoding="utf-8"))

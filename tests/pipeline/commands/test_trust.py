@@ -71,7 +71,7 @@ def config(tmp_path: Path) -> Path:
 @pytest.fixture
 def own(config: Path) -> Path:
     """A record of one's own, which MLflow was not to have."""
-    return rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    return rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
 
 
 def rewritten(record: Path, change: Callable[[dict[str, Any]], object] = lambda _: None, **manifest: Any) -> Path:
@@ -124,7 +124,11 @@ def test_a_config_that_was_changed_is_refused_wherever_a_record_is_opened(own, t
     (own / "config.yaml").write_text(f"{text}tracking: {{uri: 'http://{thief.address}'}}\n", encoding="utf-8")
     line = r"config\.yaml: has changed since it was written \(sha256 .*; restore the record"
 
-    for used in (open_record, lambda path: rankledger.evaluate(path, runs_dir=own.parents[1]), tracking_of_in(own)):
+    for used in (
+        open_record,
+        lambda path: rankledger.evaluate_config(path, runs_dir=own.parents[1]),
+        tracking_of_in(own),
+    ):
         with pytest.raises(InputError, match=line):
             used(own)
     assert thief.sent == []
@@ -138,7 +142,7 @@ def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
     text = config.read_text(encoding="utf-8") + "\ntracking: {uri: 'https://${TEAM_USER}@mlflow.internal'}\n"
     config.write_text(text, encoding="utf-8")
     monkeypatch.setenv("TEAM_USER", "ann")
-    record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    record = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
 
     assert read_record(record).is_trusted
     assert tracking_of(record, Workspace.open(record.parents[1])).uri == "https://ann@mlflow.internal"
@@ -160,7 +164,7 @@ def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monke
 
 def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
     runs = config.parent / "runs"
-    rankledger.evaluate(config, runs_dir=runs, tracking=False)
+    rankledger.evaluate_config(config, runs_dir=runs, tracking=False)
     old = own.rename(own.with_name("20260101T000000Z-generated-00000000"))
     rewritten(old, tracking={"wanted": True, "from_environment": True}, evaluation_id=old.name)
     records = Workspace.open(runs).records
@@ -199,11 +203,11 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
     with pytest.raises(
         InputError, match=r"set tracking\.uri with --set, set MLFLOW_TRACKING_URI, or add --no-tracking"
     ):
-        rankledger.evaluate(own, runs_dir=runs)
+        rankledger.evaluate_config(own, runs_dir=runs)
 
     elsewhere = str(tmp_path / "elsewhere")
     rewritten(own, lambda config: config.update(records=elsewhere, execution={"cache": elsewhere}))
-    again = rankledger.evaluate(own, runs_dir=runs, tracking=False)
+    again = rankledger.evaluate_config(own, runs_dir=runs, tracking=False)
     assert again.record.parent == runs / "records"
     ignored = "records and execution.cache and execution.scheduler are ignored, because you did not make the record on"
     assert any(ignored in warning for warning in again.warnings)
@@ -212,12 +216,12 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
 
     url = f"s3://eval/q.tsv?endpoint_override={thief.address}&scheme=http"
     rewritten(own, lambda config: config.update(execution={"cache": url}))
-    rankledger.evaluate(own, runs_dir=runs, tracking=False)
+    rankledger.evaluate_config(own, runs_dir=runs, tracking=False)
     rewritten(own, lambda config: config.update(execution={}))
     rewritten(own, lambda config: config["datasets"]["web"].update(judgments=url))
-    for used in (rankledger.evaluate, reproduce):
+    for used in (rankledger.evaluate_config, reproduce):
         with pytest.raises(InputError, match=r"datasets\.web\.judgments: s3://eval/q\.tsv.* names a server"):
-            used(own if used is rankledger.evaluate else str(own), runs_dir=runs)
+            used(own if used is rankledger.evaluate_config else str(own), runs_dir=runs)
     assert thief.sent == []
 
 
@@ -234,7 +238,7 @@ def test_a_record_of_ones_own_is_one_wherever_it_is_copied_and_nobody_elses_beco
 def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
 
-    record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    record = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
 
     assert (record / "manifest.json").is_file()
     assert not read_record(record).is_trusted

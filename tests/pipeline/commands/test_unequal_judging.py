@@ -48,7 +48,7 @@ def evaluated(
         bootstrap={"resamples": 100},
         **{"report": False} | config,
     )
-    return rankledger.evaluate(path, tracking=False, jobs=1, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(path, tracking=False, jobs=1, runs_dir=folder / "runs")
 
 
 def said(evaluation: Evaluation) -> list[str]:

@@ -48,7 +48,7 @@ def config(rankings: Mapping[str, Mapping[str, list[str]]], /, *, documents: str
 
 
 def evaluate(path: str | Path, **options: Any) -> Evaluation:
-    return rankledger.evaluate(path, tracking=False, **options)
+    return rankledger.evaluate_config(path, tracking=False, **options)
 
 
 def refused(evaluation: Evaluation) -> list[str]:
@@ -197,6 +197,6 @@ def test_odd_rankings_are_warned_of_from_the_cache_as_well():
         assert found["own"].startswith("20 of 20 queries find the document of their own id first;")
         assert found["good"].startswith("the scores of every query rise down the file,")
     said = ["datasets.web.exclude_self=true", "models.good.outputs={path: good.tsv, columns: {rank: score}}"]
-    evaluation = rankledger.evaluate(path, tracking=False, overrides=said)
+    evaluation = rankledger.evaluate_config(path, tracking=False, overrides=said)
     assert evaluation.data_warnings == ()
     assert {line.model: line.estimate for line in evaluation.estimates} == {"own": 1.0, "good": 1.0}

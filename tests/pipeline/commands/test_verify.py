@@ -25,7 +25,7 @@ from tests.support.generated_data import search_collection, write_config
 def original(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     folder = tmp_path_factory.mktemp("verified")
     config = write_config(folder, {"web": search_collection(71, n_queries=6)}, {"search": ["ap"]})
-    evaluation = rankledger.evaluate(config, runs_dir=folder / "runs")
+    evaluation = rankledger.evaluate_config(config, runs_dir=folder / "runs")
     assert evaluation.untracked is None
     return evaluation
 

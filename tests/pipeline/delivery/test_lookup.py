@@ -25,7 +25,7 @@ class Tracked:
         self.runs = folder / "runs"
         self.uri = f"sqlite:///{(self.runs / 'mlflow.db').resolve()}"
         config = write_config(folder, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]})
-        self.evaluation: Evaluation = rankledger.evaluate(config, runs_dir=self.runs)
+        self.evaluation: Evaluation = rankledger.evaluate_config(config, runs_dir=self.runs)
         self.client = client = self._client()
         self.own = self._run(client, "generated")
         self.of_model = self._run(client, "generated/web")
@@ -120,7 +120,7 @@ def test_a_gate_may_name_a_run(tracked, tmp_path):
     ]
     config = write_config(tmp_path, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]}, gates=gates)
 
-    evaluation = rankledger.evaluate(config, runs_dir=tracked.runs, tracking=False)
+    evaluation = rankledger.evaluate_config(config, runs_dir=tracked.runs, tracking=False)
 
     baselines = read_record(evaluation.record).manifest.baselines
     assert baselines["there"]["dense"].record == tracked.evaluation.evaluation_id

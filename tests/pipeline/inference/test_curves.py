@@ -17,7 +17,7 @@ LEVELS = [f"iprec(recall={level})" for level in (0, *(f"0.{tenth}" for tenth in 
 
 def evaluated(folder: Path, suite: list[str], **sections: object) -> Path:
     config = write_config(folder, {"web": WEB}, {"search": suite}, **sections)
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs").record
 
 
 def summary(record: Path) -> list[dict[str, str]]:

@@ -113,7 +113,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
         "outputs": {"web": "none.txt"},
     }
     config.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs", date="2026-11-20")
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs", date="2026-11-20")
 
 
 # ---- the folder
@@ -398,7 +398,7 @@ def test_the_manifest_tells_when_and_where(evaluation):
 def test_the_command_is_kept_without_credentials(tmp_path, password):
     argv = ["rankledger", "evaluate", "my config.yaml", "--set", f"models.x.outputs=s3://key:{password}@bucket/x"]
     config = write_config(tmp_path, WEB, {"s": ["ap"]})
-    record = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", command=argv).record
+    record = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs", command=argv).record
 
     assert "cret" not in everything(record)
     assert shlex.split(read_record(record).manifest.command) == [*argv[:-1], "models.x.outputs=s3://bucket/x"]
@@ -411,7 +411,9 @@ def again(record: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **options
     """The record of evaluating a record's config, from a working directory that has nothing to do with it."""
     folder.mkdir()
     monkeypatch.chdir(folder)
-    return rankledger.evaluate(record / "config.yaml", tracking=False, runs_dir=folder / "runs", **options).record
+    return rankledger.evaluate_config(
+        record / "config.yaml", tracking=False, runs_dir=folder / "runs", **options
+    ).record
 
 
 def assert_same_figures(one: Path, other: Path) -> None:
@@ -432,7 +434,7 @@ def test_the_config_of_a_record_holds_all_that_made_it(tmp_path, monkeypatch, ru
     (tmp_path / "top.yaml").write_text(f"extends: {data.name}/config.yaml\nseed: 9\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     overrides = ["bootstrap.resamples=150", "suites.search=['rr@5', ap]"]
-    record = rankledger.evaluate("top.yaml", overrides=overrides, tracking=False, runs_dir=runs).record.resolve()
+    record = rankledger.evaluate_config("top.yaml", overrides=overrides, tracking=False, runs_dir=runs).record.resolve()
     config.unlink()
     (tmp_path / "top.yaml").unlink()
 
@@ -447,7 +449,7 @@ def test_a_runs_folder_may_be_a_link(tmp_path, monkeypatch):
     config = write_config(tmp_path / "here", WEB, {"search": ["ap"]})
     (tmp_path / "disk" / "deep" / "er").mkdir(parents=True)
     (tmp_path / "runs").symlink_to(tmp_path / "disk" / "deep" / "er")
-    record = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs").record
+    record = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs").record
 
     assert_same_figures(record, again(record, tmp_path / "else", monkeypatch))
 
@@ -461,7 +463,7 @@ def test_variables_are_kept_and_what_they_held_is_in_the_manifest(tmp_path, monk
     monkeypatch.setenv("STORE_USER", "ann")
     monkeypatch.setenv("STORE_PASSWORD", "s3cret")
     monkeypatch.setattr(sys, "argv", ["rankledger", "evaluate", "config.yaml"])
-    record = rankledger.evaluate(config, runs_dir=tmp_path / "runs").record
+    record = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs").record
 
     written = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
     assert "${RANKER_FOLDER}" in written["models"]["bm25"]["outputs"]["web"]
@@ -477,6 +479,6 @@ def test_a_password_in_a_config_is_in_no_record(tmp_path, password):
     config = write_config(tmp_path, WEB, {"search": ["ap"]}, tracking={"uri": uri})
 
     with pytest.raises(InputError, match=r"tracking\.uri: contains credentials") as error:
-        rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+        rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
     assert "s3cret" not in str(error.value)
     assert not (tmp_path / "runs").exists()

@@ -57,7 +57,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     """Rankings and ratings by measures of every kind; some queries are without output, some undefined."""
     folder = tmp_path_factory.mktemp("read")
     data = {"web": search_collection(30, n_queries=30), "stars": rating_collection(31, n_users=40)}
-    return rankledger.evaluate(write_config(folder, data, SUITES), tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate_config(write_config(folder, data, SUITES), tracking=False, runs_dir=folder / "runs")
 
 
 def added(scores: Scores, measure: Measure) -> tuple[bytes, bytes]:

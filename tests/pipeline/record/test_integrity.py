@@ -19,7 +19,7 @@ FILES = ["config.yaml", "scores.parquet", "summary.csv"]
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checked")
     config = write_config(folder, {"web": search_collection(70, n_queries=6)}, {"search": ["ap"]})
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs").record
 
 
 @pytest.fixture

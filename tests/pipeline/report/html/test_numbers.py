@@ -39,7 +39,9 @@ TABLES: tuple[Callable[[Recorded], Tables], ...] = (
 def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("night")
     with chdir(folder):
-        return rankledger.evaluate(NIGHTS[request.param](folder), runs_dir="runs", tracking=False).record.absolute()
+        return rankledger.evaluate_config(
+            NIGHTS[request.param](folder), runs_dir="runs", tracking=False
+        ).record.absolute()
 
 
 @pytest.fixture(scope="module")
