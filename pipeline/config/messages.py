@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from itertools import accumulate
 from operator import getitem
@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from rankledger.metrics.aliases import translate
-from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import likely
@@ -115,32 +114,6 @@ def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tupl
     if isinstance(items, list) and not isinstance(items[int(path[-1])], str):
         return path, f"found {shown(items[int(path[-1])])}; write a text in quotes"
     return path, message
-
-
-def unreadable_lines(data: Mapping[str, Value], recorded: Collection[str]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield key path and message of each wrong line of a suite, without the user's own metrics."""
-    suites, named = data.get("suites"), data.get("metrics")
-    own = {*recorded, *(named if isinstance(named, dict) else ())}
-    listed = suites.items() if isinstance(suites, dict) else ()
-    lines = [
-        (("suites", name, position), str(line))
-        for name, suite in listed
-        for position, line in enumerate(suite if isinstance(suite, list) else ())
-        if is_line(line) and metric_in(str(line)) not in own
-    ]
-    wrong = {}
-    for path, line in lines if len(lines) <= MOST_LINES else ():  # of each, what was meant is searched for
-        try:
-            Measure.expand(line)
-        except ValueError as error:
-            wrong[path] = (line, str(error))
-    if wrong:
-        from rankledger.pipeline.support.own_code import installed  # here, because all metrics of most configs are ours
-
-        known = installed(METRICS_GROUP)
-    for path, (line, message) in wrong.items():
-        if metric_in(line) not in known:
-            yield explain_line(data, path, message)
 
 
 def metric_in(line: str) -> str:

@@ -158,7 +158,7 @@ class Planning:
     ) -> None:
         self.config = loaded.config
         self.recorded = recorded
-        self.findings = [*loaded.findings]
+        self.findings: list[tuple[KeyPath, str]] = []
         self.warnings: list[str] = []
         self.places: dict[str, Finding] = {}
         self._document = loaded.document

@@ -5,14 +5,13 @@ Paths are relative to the file that names them, tracking stores to the runs fold
 
 from __future__ import annotations
 
-import copy
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
@@ -22,7 +21,7 @@ from rankledger.pipeline.config import loader
 from rankledger.pipeline.config.gates import Gate
 from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, Model
 from rankledger.pipeline.config.loader import Document
-from rankledger.pipeline.config.messages import MOST_LINES, explain_errors, unreadable_lines
+from rankledger.pipeline.config.messages import MOST_LINES, explain_errors
 from rankledger.pipeline.config.nightly import Nightly, Notify, recorded_secrets
 from rankledger.pipeline.config.paths import paths_of
 from rankledger.pipeline.config.values import (
@@ -45,7 +44,7 @@ from rankledger.pipeline.config.values import (
     Suite,
     Whole,
 )
-from rankledger.pipeline.config.yaml import KeyPath, Value
+from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.text import has_credentials
 
 Test: TypeAlias = Literal["randomization", "t", "bootstrap"]
@@ -372,11 +371,10 @@ class ConfigFile(Config):
 
 @dataclass(frozen=True)
 class Loaded:
-    """A valid config, its document, and findings on unknown keys and unreadable suite lines."""
+    """A valid config and its document."""
 
     config: Config
     document: loader.Document
-    findings: Sequence[tuple[KeyPath, str]] = ()
 
 
 def load(
@@ -384,57 +382,28 @@ def load(
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
     secrets: Mapping[str, str] | None = None,
-    *,
-    will_plan: bool = False,
-    own_metrics: Collection[str] = (),
 ) -> Loaded:
     """Read a config file with what it extends, `--set` overrides, environment variables and defaults.
-
-    Args:
-        path, overrides, environ, secrets: Arguments of `loader.load`.
-        will_plan: True leaves unknown keys and measures to the plan, which reports all findings together.
-        own_metrics: Custom metrics of the record whose config is read.
 
     Raises:
         InputError: All findings at once, one line each.
     """
-    document = loader.load(path, overrides, environ, secrets)
-    return checked(document, will_plan=will_plan, own_metrics=own_metrics)
+    return validate(loader.load(path, overrides, environ, secrets))
 
 
-def checked(document: Document, *, will_plan: bool = False, own_metrics: Collection[str] = ()) -> Loaded:
-    """Return the config of a document. See `load`."""
-    written, findings, n_further = _validated(document.data)
-    findings = [*findings, *unreadable_lines(document.data, own_metrics)]
-    if written is None or not will_plan:
-        document.refuse(findings, n_further=n_further)
-    assert written is not None, "a config that is not valid has findings"
-    models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
-    document.refuse([*_secrets_in(document, models | {("defaults", "model"): written.defaults.model})])
-    config = Config.model_construct(**{name: getattr(written, name) for name in Config.model_fields})  # all are valid
-    return Loaded(config, document, findings)
-
-
-def _validated(data: dict[str, Value]) -> tuple[ConfigFile | None, list[tuple[KeyPath, str]], int]:
-    """Return the config without unknown keys or None, the findings, and the number of further findings."""
+def validate(document: Document) -> Loaded:
+    """Return the config of a document. Raise InputError with all findings."""
     try:
-        return ConfigFile.model_validate(data), [], 0
+        written = ConfigFile.model_validate(document.data)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-    findings = [*explain_errors(errors[:_EXPLAINED], data, _section_at)]
-    n_further = max(0, len(errors) - _EXPLAINED)
-    if n_further or any(each["type"] != "extra_forbidden" for each in errors):
-        return None, findings, n_further
-    known = copy.deepcopy(data)
-    try:
-        for path, _ in findings:
-            holder: Any = known
-            for key in path[:-1]:
-                holder = holder[key]
-            del holder[path[-1]]
-        return ConfigFile.model_validate(known), findings, 0
-    except (KeyError, ValidationError):  # a key above looks like pydantic's mark; it lacks what a key was meant to be
-        return None, findings, 0
+        findings = explain_errors(errors[:_EXPLAINED], document.data, _section_at)
+        document.refuse(findings, n_further=max(0, len(errors) - _EXPLAINED))
+        raise
+    models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
+    document.refuse(_secrets_in(document, models | {("defaults", "model"): written.defaults.model}))
+    config = Config.model_construct(**{name: getattr(written, name) for name in Config.model_fields})  # all are valid
+    return Loaded(config, document)
 
 
 def _is_of_scores(dataset: object) -> bool:

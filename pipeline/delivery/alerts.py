@@ -168,7 +168,7 @@ def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records])
                 continue  # and the config need not be read
             read_file(record.path, manifest, config.name)  # which refuses one that was changed
             secrets = {**os.environ, **manifest.expansions}
-            loaded = load(config, ["tracking="], manifest.expansions, secrets, own_metrics=manifest.own_metrics)
+            loaded = load(config, ["tracking="], manifest.expansions, secrets)
         except (InputError, OSError) as error:
             yield AlertResult(manifest.evaluation_id, unsent=(_describe_error(workspace.records, error),))
             continue

@@ -22,7 +22,7 @@ from rankledger.pipeline.config.loader import given
 from rankledger.pipeline.config.paths import is_path, is_url, paths_of, split_reference
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, Planning, kind_of
-from rankledger.pipeline.config.schema import Config, Loaded, checked, load
+from rankledger.pipeline.config.schema import Config, Loaded, load, validate
 from rankledger.pipeline.config.sources import FORMATS, IN_MEMORY, Given, GivenPairs, InMemory
 from rankledger.pipeline.config.values import checked_jobs, is_printable
 from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
@@ -202,7 +202,7 @@ def open_source(
 
 def open_config(config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None) -> Opened:
     """Return a config and its plan, with the arguments and errors of `open_source`."""
-    loaded = load(config, overrides, will_plan=True)
+    loaded = load(config, overrides)
     return Opened(Path(config), loaded, plan(loaded, _checked(date)), None)
 
 
@@ -236,7 +236,7 @@ def open_record(
     overrides = overrides if trusted else [*(f"{key}=" for key in _TARGETS), *overrides]
     manifest = record.manifest
     secrets = {**os.environ, **manifest.expansions} if trusted else manifest.expansions
-    loaded = load(config, overrides, manifest.expansions, secrets, will_plan=True, own_metrics=manifest.own_metrics)
+    loaded = load(config, overrides, manifest.expansions, secrets)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
     metrics = None if runs_code and trusted else _own_metrics(record)
     roles = {name: dataset.files_by_role for name, dataset in manifest.datasets.items()}
@@ -341,7 +341,7 @@ def open_given(
     if baseline is not None:
         arguments["comparison", "baseline"] = "baseline"
         config["comparison"] = {"baseline": baseline}
-    loaded = checked(given(config, arguments, _plain(settings)), will_plan=True)
+    loaded = validate(given(config, arguments, _plain(settings)))
     return Opened(Path(), loaded, plan(loaded, given=own, held=held), None)
 
 

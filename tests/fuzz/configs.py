@@ -118,7 +118,7 @@ def _load(case: Case) -> None:
     try:
         case.file.write_bytes(case.data)
         overrides = _arguments(case.data) if case.variant == "set" else ()
-        plan(load(config, overrides, _ENVIRON, will_plan=True), "2026-11-20")
+        plan(load(config, overrides, _ENVIRON), "2026-11-20")
     finally:
         if before is not None:
             case.file.write_bytes(before)

