@@ -12,7 +12,6 @@ from pydantic_core import CoreSchema
 
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.config.loader import IDLE, KINDS
-from rankledger.pipeline.config.mlflow_names import MODEL_ID, MODEL_URI
 from rankledger.pipeline.config.sources import FORMATS, FORMATS_GROUP
 from rankledger.pipeline.config.values import (
     Columns,
@@ -40,6 +39,9 @@ class _Formats:
 
 FormatName: TypeAlias = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$"), _Formats]
 """A format, built in or of an installed package; whether there is such a one is asked when a config is planned."""
+
+MODEL_ID = re.compile(r"m-[A-Za-z0-9]+")
+MODEL_URI = re.compile(r"models:/(m-[A-Za-z0-9]+|[^/:@\x00-\x1f]+(/[0-9]{1,9}|@[\w-]+))")
 
 _OTHERS = {"ratings": "ratings", "scores": "external scores", "logs": "logs"}  # on which some keys have no effect
 

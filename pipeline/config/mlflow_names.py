@@ -1,4 +1,6 @@
-"""Names in MLflow and their maximum lengths.
+"""Names in MLflow and their maximum lengths, and the checks of a config for them.
+
+The checks run even if tracking is off, because a record may be logged years later.
 
 `search/ndcg_at_10` is an estimate in a section. `search.ci95/`, `search.detail/`, `search.vs_bm25/`,
 `search.vs_previous/` and `search.worst_slice/` are the sections that belong to it. Letters that MLflow does not allow
@@ -10,9 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import PlannedGate
+from rankledger.pipeline.config.inputs import Model
+from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning, Task
+from rankledger.pipeline.config.yaml import KeyPath
 
 NAME_LIMIT = 250
 """Letters in a run's name and in the key of a metric, param or tag."""
@@ -34,9 +42,6 @@ WORST_SLICE = "rankledger.worst_slice."
 EXTRA = "extra/"
 SINCE = ("previous", "accepted")
 """The earlier evaluations since which figures change."""
-
-MODEL_ID = re.compile(r"m-[A-Za-z0-9]+")
-MODEL_URI = re.compile(r"models:/(m-[A-Za-z0-9]+|[^/:@\x00-\x1f]+(/[0-9]{1,9}|@[\w-]+))")
 
 _SECTION_LIMIT = 60  # letters of a model or a dataset in the name of a section
 
@@ -138,3 +143,128 @@ def clashes(items: Iterable[tuple[str, str]]) -> Iterator[str]:
 def text_of(value: object) -> str:
     """Return a value as YAML writes it, a text without quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def check_names(
+    planning: Planning,
+    datasets: Sequence[PlannedDataset],
+    models: Mapping[str, Model],
+    comparison: PlannedComparison | None,
+    lead: Mapping[str, Measure],
+) -> None:
+    """Find names, params and tags that are too long for MLflow or equal to it."""
+    naming = Naming(planning.config.tracking.metric_name, planning.config.bootstrap.confidence)
+    for dataset in datasets:
+        path: KeyPath = ("datasets", dataset.name)
+        name = history_of(planning.config.name, dataset.name)  # the longer one of a dataset's two
+        if len(name) > EXPERIMENT_LIMIT:
+            planning.find(path, _too_long("the experiment of this name and dataset", name, EXPERIMENT_LIMIT))
+        pairs = comparison.pairs[dataset.name] if comparison else ()
+        names = [*_list_figures(naming, dataset, dict.fromkeys(baseline for _, baseline in pairs))]
+        _find_all(planning, path, clashes(names))
+        outside = [owner for name, owner in names if name.startswith(EXTRA)]
+        if outside and any(model.extra for model in planning.config.models.values()):
+            message = f"{outside[0]!r} would be among the external metrics in MLflow; rename its suite"
+            planning.find(path, message)
+    for entry, model in planning.config.models.items():
+        _check_texts(planning, entry, model)
+    for name in models:
+        if len(name) > NAME_LIMIT:
+            path = ("models", name if name in planning.config.models else EVERYTHING)
+            planning.find(path, _too_long(f"the name of the model '{name[:60]}…'", name, NAME_LIMIT))
+    _find_all(planning, ("models",), clashes(_list_overviews(planning, naming, datasets, models, lead)))
+
+
+def _find_all(planning: Planning, path: KeyPath, messages: Iterable[str]) -> None:
+    for message in dict.fromkeys(messages):
+        planning.find(path, message)
+
+
+def _too_long(what: str, text: str, limit: int) -> str:
+    return f"{what} has {len(text):,} characters, and MLflow allows {limit:,}; shorten it"
+
+
+def _list_figures(naming: Naming, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the owner of each metric and tag of a model's run."""
+    for suite, measures in dataset.suites.items():
+        for measure in measures:
+            name = naming.figure(suite, measure.key)
+            yield from _list_details(naming, name, str(measure))
+            yield naming.worst_slice(name), f"the worst slice of {measure}"
+            yield WORST_SLICE + name, f"the tag of the worst slice of {measure}"
+            yield FINGERPRINT + measure.key, f"the fingerprint of {measure}"
+            for baseline in baselines:
+                for field, key in naming.difference(name, baseline).items():
+                    yield key, f"{field} of {measure} to {baseline}"
+            for since in SINCE:
+                for field, key in naming.change(name, since).items():
+                    yield key, f"{field} of {measure} since {since}"
+
+
+def _list_details(naming: Naming, name: str, owner: str) -> Iterator[tuple[str, str]]:
+    for field, key in naming.own(name).items():
+        yield key, owner if field == "estimate" else f"{field} of {owner}"
+
+
+def _list_overviews(
+    planning: Planning,
+    naming: Naming,
+    datasets: Sequence[PlannedDataset],
+    models: Iterable[str],
+    lead: Mapping[str, Measure],
+) -> Iterator[tuple[str, str]]:
+    """Yield the name and the owner of each metric of the evaluation's own run."""
+    measures = [measure for dataset in datasets for measure in dataset.measures if planning.config.pooled]
+    for model in models:
+        for dataset_name, measure in lead.items():
+            yield overview(model, dataset_name, measure.key), f"{model} on {dataset_name}"
+        for key, text in dict.fromkeys((measure.key, str(measure)) for measure in measures):
+            yield from _list_details(naming, overall(model, key), f"{text} of {model}")
+
+
+def _check_texts(planning: Planning, entry: str, model: Model) -> None:
+    params = {key: text_of(value) for key, value in model.params.items()}
+    for what, texts, limit in (("param", params, PARAM_LIMIT), ("tag", model.tags, TAG_LIMIT)):
+        path = ("models", entry, f"{what}s")
+        _find_all(planning, path, clashes((key, key) for key in texts))
+        for key, text in texts.items():
+            if what == "tag" and allowed(key).startswith(RESERVED):
+                kept = " and ".join(f"`{prefix}`" for prefix in RESERVED)
+                planning.find((*path, key), f"tags that begin with {kept} are set by MLflow and rankledger; rename it")
+            if len(text) > limit:
+                planning.find((*path, key), _too_long(f"the {what}", text, limit))
+    if model.owner is not None and len(model.owner) > TAG_LIMIT:
+        planning.find(("models", entry, "owner"), _too_long("it", model.owner, TAG_LIMIT))
+
+
+def check_promotions(planning: Planning, tasks: Sequence[Task], gates: Sequence[PlannedGate]) -> None:
+    """Find promotions of models that are no version of a registered model, or that no gate judges."""
+    judged = {model for gate in gates for _, model in gate.tasks}
+    families = {task.model for task in tasks if task.replicate}
+    targets: dict[tuple[str, str], str] = {}
+    for name, model in planning.config.models.items():
+        if model.promote is None:
+            continue
+        path = ("models", name, "promote")
+        _find_all(planning, path, _without_version(name, model, families))
+        if name not in judged:
+            planning.find(path, f"no gate judges {name!r}, and what is not judged is not promoted; add a gate")
+        if not planning.config.tracking.enabled:
+            planning.find(path, "the alias is MLflow's, and `tracking` is off; enable it, or remove `promote`")
+        first = targets.setdefault((model.promote.registered, model.promote.alias), name)
+        if first != name:
+            planning.find(path, f"{first!r} is promoted to the alias {model.promote.alias!r}, too; remove one")
+
+
+def _without_version(name: str, model: Model, families: Collection[str]) -> Iterator[str]:
+    assert model.promote is not None, "asked of models that are promoted alone"
+    example = f"{model.promote.model}/3"
+    if name == EVERYTHING:
+        yield f"{EVERYTHING!r} stands for several models, and an alias for one version; write the model by its name"
+    elif name in families:
+        yield f"the replicates of {name!r} are several models, and an alias stands for one version; remove `promote`"
+    elif model.model_uri is None:
+        yield f"`model_uri` must name the version that made the outputs; add it, as in {example}"
+    elif not re.fullmatch(re.escape(model.promote.model) + "/[1-9][0-9]*", model.model_uri):
+        found = f"model_uri is {model.model_uri}, which is no version of {model.promote.model} by number"
+        yield f"{found}; write it as {example}"

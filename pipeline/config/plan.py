@@ -14,9 +14,9 @@ from rankledger.pipeline.config.gates import PlannedGate
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
 from rankledger.pipeline.config.loader import FILES
 from rankledger.pipeline.config.messages import suggestion
+from rankledger.pipeline.config.mlflow_names import check_names, check_promotions
 from rankledger.pipeline.config.nightly import EXISTS, STABLE
 from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
-from rankledger.pipeline.config.plan_tracking import plan_promotions, plan_tracking
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
     Plan,
@@ -563,8 +563,8 @@ def plan(
 
         gates = plan_gates(planning, datasets, models, tasks, external_metrics)
     lead = _plan_lead(planning, datasets, comparison)
-    plan_tracking(planning, datasets, models, comparison, lead)
-    plan_promotions(planning, tasks, gates)
+    check_names(planning, datasets, models, comparison, lead)
+    check_promotions(planning, tasks, gates)
     planning.refuse()
     return Plan(
         date,
