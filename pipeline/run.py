@@ -21,8 +21,8 @@ from rankledger.pipeline.history.manifest import build_manifest, describe_enviro
 from rankledger.pipeline.inference.tables import QueryChange
 from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
-from rankledger.pipeline.record.manifest_parts import TrackingWish
-from rankledger.pipeline.record.mlflow_stores import is_from_environment, open_for_logging
+from rankledger.pipeline.record.manifest import TrackingState
+from rankledger.pipeline.record.mlflow_stores import describe_tracking, open_for_logging
 from rankledger.pipeline.record.receipts import clear_left_behind
 from rankledger.pipeline.record.workspace import Opened, Workspace, evaluated_inputs, with_python_advice
 from rankledger.pipeline.report.html.render import html
@@ -40,7 +40,7 @@ def compute(
     command: str,
     *,
     evaluation_id: str | None = None,
-    tracking: TrackingWish | None = None,
+    tracking: TrackingState = "off",
     alerts: bool = False,
     recorded: bool = True,
 ) -> tuple[Evaluation, Inputs]:
@@ -209,14 +209,13 @@ def evaluate_opened(
         clear_left_behind(workspace.records, workspace.runs_dir)
     tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
-        wish = TrackingWish(wanted=True, from_environment=is_from_environment(tracked)) if tracked else None
         evaluation, inputs = compute(
             opened,
             workers,
             workspace,
             command,
             evaluation_id=evaluation_id,
-            tracking=wish,
+            tracking=describe_tracking(tracked),
             alerts=alerts,
             recorded=recorded,
         )

@@ -111,7 +111,7 @@ def _summary(entry: RecordEntry) -> RecordSummary:
         n_failures=len(manifest.failures),
         gates=overall_effect(entry.record.verdicts),
         delivered=None if receipt is None else receipt.delivered,
-        wanted=manifest.tracking.wanted,
+        wanted=manifest.is_tracked,
         size=entry.size,
     )
 

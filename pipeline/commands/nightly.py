@@ -30,8 +30,7 @@ from rankledger.pipeline.history.manifest import build_failed_manifest
 from rankledger.pipeline.record.evaluation import Evaluation as Plain
 from rankledger.pipeline.record.evaluation import Tables
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
-from rankledger.pipeline.record.manifest_parts import TrackingWish
-from rankledger.pipeline.record.mlflow_stores import is_from_environment, lost_store, open_for_logging
+from rankledger.pipeline.record.mlflow_stores import describe_tracking, lost_store, open_for_logging
 from rankledger.pipeline.record.nights import Claim, claim_night
 from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
 from rankledger.pipeline.record.store import Records
@@ -228,9 +227,13 @@ def nightly(
         raise
     except Exception as error:
         if not claim or not any(map(claim.records.has_here, claim.evaluations)):  # else the night has its record
-            wanted = tracking and loaded.config.tracking.enabled
-            wish = TrackingWish(wanted=wanted, from_environment=wanted and is_from_environment(loaded.config.tracking))
-            known = {"date": night, "created": clock.now().isoformat(), "command": asked, "tracking": wish}
+            tracked = loaded.config.tracking if tracking and loaded.config.tracking.enabled else None
+            known = {
+                "date": night,
+                "created": clock.now().isoformat(),
+                "command": asked,
+                "tracking": describe_tracking(tracked),
+            }
             _record_failure(error, Path(config), loaded, workspace, known)
         raise
 
@@ -268,7 +271,7 @@ def _record_failure(
     try:
         evaluation = write_record(evaluation, config=written, runs_dir=workspace.runs_dir)
         say(f"the night could not be evaluated; this is its record: {path}")
-        with open_for_logging(loaded.config.tracking if manifest.tracking.wanted else None, workspace) as store:
+        with open_for_logging(loaded.config.tracking if manifest.is_tracked else None, workspace) as store:
             deliver(evaluation, workspace, store=store, tracking=loaded.config.tracking)
     except OSError as disk:
         _tell(f"{path}: the night could not be evaluated, and cannot be recorded: {disk.strerror or disk}")
@@ -306,7 +309,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
         return replace(record, unsaved=workspace.records.describe_error(error))
     evaluation = replace(record, store=receipt.page if receipt else None)
     config = loaded.config.tracking
-    wanted = tracking and config.enabled and record.manifest.tracking.wanted and is_left
+    wanted = tracking and config.enabled and record.manifest.is_tracked and is_left
     lost = lost_store(record, config) if wanted else None
     with open_for_logging(config if wanted and not lost else None, workspace) as store:
         delivered = deliver(evaluation, workspace, store=store, tracking=config)

@@ -280,6 +280,12 @@ class Model(Section):
     extra: File | None = None
     """External metrics for gates, such as cost: a JSON file with an object of numbers by name."""
 
+    @property
+    def version(self) -> int | None:
+        """Version of a registered model that `model_uri` names by number. None if it names none."""
+        number = (self.model_uri or "").rpartition("/")[2]
+        return int(number) if re.fullmatch("[0-9]{1,9}", number) else None
+
     @model_validator(mode="after")
     def _holds_together(self) -> Model:
         if self.extra and (self.extra.columns or self.extra.allow_large or self.extra.format not in (None, "json")):

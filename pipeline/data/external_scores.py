@@ -44,16 +44,8 @@ from rankledger.pipeline.data.joined import Groups, JoinStats, Scores
 from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
-from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.data.rows import ExternalMetrics, InputFile
 from rankledger.pipeline.support.errors import InputError, likely, shorten
-
-
-@dataclass(frozen=True)
-class ExternalMetrics:
-    """Numbers of one model by name, and their file."""
-
-    numbers: Mapping[str, float]
-    file: InputFile
 
 
 def read_external_metrics(path: str) -> ExternalMetrics:

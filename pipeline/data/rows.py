@@ -37,6 +37,15 @@ class InputFile:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
+@dataclass(frozen=True)
+class ExternalMetrics:
+    """Numbers of one model by name, and their file, or the reason why there are none."""
+
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    file: InputFile | None = None
+    reason: str = ""
+
+
 def short_digest(digest: str) -> str:
     """Return the first digits of an `InputFile.digest` and its kind, such as `sha256 481ce05876ac…`."""
     kind, _, digits = digest.rpartition(":")

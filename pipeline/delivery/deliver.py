@@ -191,7 +191,7 @@ class _Syncer:
             record = read_record(path)
             records = self.place_of(record)
             done = replace(done, uploaded=records.keep(path))
-            if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
+            if record.manifest.is_tracked and not self._is_delivered(records, evaluation_id):
                 tracking = tracking_of(path, self._workspace, by_default=False)
                 with self._stores.at(tracking) as store:
                     receipt = _log(record, records, store, tracking, again=self._again)

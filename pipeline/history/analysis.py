@@ -17,6 +17,7 @@ from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.join import judged_share_by_rank
 from rankledger.pipeline.data.joined import DataWarning, Scores
 from rankledger.pipeline.data.outputs import absent_replicates
+from rankledger.pipeline.data.rows import ExternalMetrics
 from rankledger.pipeline.history.lookup import ACCEPTED
 from rankledger.pipeline.inference.paired import (
     TakenDifference,
@@ -44,7 +45,6 @@ from rankledger.pipeline.inference.summary import (
 from rankledger.pipeline.inference.tables import Comparison, CurvePoint, Estimate, SliceChange, lead_among
 from rankledger.pipeline.record.evaluation import Evaluation, Tables
 from rankledger.pipeline.record.manifest import RecordedBaseline
-from rankledger.pipeline.record.manifest_parts import RecordedExternalMetrics
 from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.environment import MemoryLimit, physical_memory
@@ -54,7 +54,6 @@ from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.support.text import queries
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.data.external_scores import ExternalMetrics
     from rankledger.pipeline.history.baselines import BaselineResolver
     from rankledger.pipeline.history.lookup import RecordHistory
     from rankledger.pipeline.history.since import ChangesSince
@@ -68,7 +67,7 @@ class Analysis:
 
     tables: Tables
     references: Mapping[str, Mapping[str, RecordedBaseline]]  # by gate and model
-    external_metrics: Mapping[str, RecordedExternalMetrics]  # by model
+    external_metrics: Mapping[str, ExternalMetrics]  # by model
     warnings: tuple[str, ...]
     gone: tuple[DataWarning, ...] = ()  # queries of earlier evaluations that datasets without queries table lack
 
@@ -130,12 +129,7 @@ def analyze(
     return Analysis(
         tables=tables,
         references=references,
-        external_metrics={
-            model: RecordedExternalMetrics(reason=extra)
-            if isinstance(extra, str)
-            else RecordedExternalMetrics(**extra.file.recorded, numbers=dict(extra.numbers))
-            for model, extra in external_metrics.items()
-        },
+        external_metrics=external_metrics,
         warnings=(*searched, *((*past.warnings, *past.current.remarks) if past else ())),
         gone=tuple(_gone_warnings(past.gone)) if past else (),
     )
@@ -323,15 +317,15 @@ def _pairs(
     return [pair for pair in comparison.pairs.get(dataset, ()) if all((dataset, model) in evaluated for model in pair)]
 
 
-def _external_metrics(planned: Plan) -> dict[str, ExternalMetrics | str]:
-    metrics: dict[str, ExternalMetrics | str] = {}
+def _external_metrics(planned: Plan) -> dict[str, ExternalMetrics]:
+    metrics: dict[str, ExternalMetrics] = {}
     for model, file in planned.external_metrics.items():
         try:
             from rankledger.pipeline.data.external_scores import read_external_metrics
 
             metrics[model] = read_external_metrics(file.shown.path)
         except InputError as error:
-            metrics[model] = str(error)
+            metrics[model] = ExternalMetrics(reason=str(error))
     return metrics
 
 
@@ -342,7 +336,7 @@ def _judge(
     results: Sequence[Scores],
     samples: Sequence[Sample],
     past: BaselineResolver,
-    external_metrics: Mapping[str, ExternalMetrics | str],
+    external_metrics: Mapping[str, ExternalMetrics],
     night: date,
     search: SearchRule,
 ) -> dict[str, Any]:
@@ -373,9 +367,7 @@ def _judge(
         lengths=inputs.lengths,
         compared=opened.planned.comparison.rules.baselines if opened.planned.comparison else (),
         failures=inputs.reasons,
-        external_metrics={
-            name: extra if isinstance(extra, str) else extra.numbers for name, extra in external_metrics.items()
-        },
+        external_metrics={name: extra.reason or extra.numbers for name, extra in external_metrics.items()},
         baselines=past.baselines,
         nights=_known(failures_in_a_row, past.history),
         night=night,

@@ -208,7 +208,7 @@ def _rejoined(
     record: Evaluation, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, JudgedOutput]:
     then = RecordedDataset.of(record.path, dataset.name)
-    files = record.manifest.datasets[dataset.name].files_by_role
+    files = record.manifest.datasets[dataset.name].inputs
     now = current.inputs.datasets[dataset.name]
     if not ("judgments" in files and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
@@ -428,7 +428,7 @@ class RecordedDataset:
         records.
         """
         store = OutputCache(self.opened.planned.cache or self.record.path.parent.parent / "cache")
-        files = self.record.manifest.datasets[self.planned.name].files_by_role
+        files = self.record.manifest.datasets[self.planned.name].inputs
         return output_store(self.planned, files, (profile or self.profile).conventions, store)
 
     @cached_property

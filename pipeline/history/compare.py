@@ -317,7 +317,7 @@ class _Comparer:
             after.planned,
             match.query_ids,
             self._groups_of(match),
-            after.record.manifest.datasets[match.name].files_by_role,
+            after.record.manifest.datasets[match.name].inputs,
             after.dataset if is_ranked and query_ids else None,
             after.profile.conventions,
         )

@@ -15,35 +15,20 @@ import numpy as np
 from rankledger.metrics.conventional_scores import sampled
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.inputs import Model as PlannedModel
+from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.config.schema import Config, Loaded
+from rankledger.pipeline.config.schema import Bootstrap, Comparison, Config, Conventions, Loaded
 from rankledger.pipeline.data.checks import n_without_relevant
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Failure, JudgedOutput
 from rankledger.pipeline.history.analysis import Analysis
 from rankledger.pipeline.history.comparability import digest_inputs, name_needs
-from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest
-from rankledger.pipeline.record.manifest_parts import (
-    Dataset,
-    DatasetFile,
-    Definition,
-    Environment,
-    Model,
-    Output,
-    RecordedBootstrap,
-    RecordedComparison,
-    RecordedConventions,
-    RecordedFile,
-    RecordedMetric,
-    RecordedPromotion,
-    TrackingWish,
-)
+from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest, TrackingState
+from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Environment, Output, RecordedMetric
 from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.support.environment import at_work, environment
 
-NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
 _UNKNOWN = Environment(python="", platform="", cpu="", blas=[], packages={}, git=None)
 
 
@@ -61,7 +46,7 @@ def build_manifest(
     evaluation_id: str,
     started: datetime,
     command: str,
-    tracking: TrackingWish | None,
+    tracking: TrackingState,
     alerts: bool,
     recorded: bool,
     timings: Mapping[str, float],
@@ -78,7 +63,7 @@ def build_manifest(
         baselines={gate: dict(models) for gate, models in analysis.references.items()},
         external_metrics=dict(analysis.external_metrics),
         records=remote.url if remote else None,
-        tracking=tracking or NOT_TRACKED,
+        tracking=tracking,
         alerts=alerts,
         error="",
         config="" if opened.is_in_memory else str(opened.original_config),
@@ -106,10 +91,7 @@ def build_failed_manifest(
     written, remote = loaded.config, workspace.records.remote
     if planned is None:
         datasets = {name: _unread_dataset(dataset.kind) for name, dataset in written.datasets.items()}
-        models = {
-            name: Model(params={}, tags={}, model_id=None, model_uri=None, owner=model.owner)
-            for name, model in written.models.items()
-        }
+        models = {name: Model(params={}, tags={}, owner=model.owner) for name, model in written.models.items()}
         failures = [Failure(dataset, model, error) for dataset in datasets for model in models]
         plan: dict[str, Any] = {"lead": {}, "practical_difference": {}, "models": models}
         shared: dict[str, Definition] = {}
@@ -153,7 +135,7 @@ def build_failed_manifest(
 
 def _unread_dataset(kind: Literal["rankings", "ratings", "scores"]) -> Dataset:
     return Dataset(
-        kind=kind, digests={}, relevant=None, definitions={}, n_queries=0, n_without_relevant=None, suites={}, inputs=[]
+        kind=kind, digests={}, relevant=None, definitions={}, n_queries=0, n_without_relevant=None, suites={}, inputs={}
     )
 
 
@@ -162,12 +144,11 @@ def _settings(config: Config) -> dict[str, Any]:
     return {
         "name": config.name,
         "seed": config.seed,
-        "conventions": RecordedConventions(profile=conventions.profile, **asdict(conventions.resolved.conventions)),
-        "bootstrap": RecordedBootstrap(**config.bootstrap.model_dump()),
+        "conventions": Conventions(profile=conventions.profile, **asdict(conventions.resolved.conventions)),
+        "bootstrap": Bootstrap(**config.bootstrap.model_dump()),
         "comparison": comparison
-        and RecordedComparison(
-            **comparison.model_dump(mode="json")
-            | {"correction": comparison.chosen_correction, "primary": comparison.has_primary}
+        and Comparison(
+            **comparison.model_dump() | {"correction": comparison.chosen_correction, "primary": comparison.has_primary}
         ),
         "sensitivity": list(config.sensitivity),
     }
@@ -179,24 +160,14 @@ def _plan(planned: Plan) -> dict[str, Any]:
         "lead": {dataset: str(measure) for dataset, measure in planned.lead.items()},
         "practical_difference": dict(planned.practical_difference),
         "models": {
-            name: Model(
-                params=dict(model.params),
-                tags=dict(model.tags),
-                owner=model.owner,
-                model_id=model.model_id,
-                model_uri=model.model_uri,
-                **_optional(model),
-            )
+            name: Model(**{key: getattr(model, key) for key in (*_RECORDED, *(model.model_fields_set & _OPTIONAL))})
             for name, model in planned.models.items()
         },
     }
 
 
-def _optional(model: PlannedModel) -> dict[str, Any]:
-    found: dict[str, Any] = {"shared_seeds": True} if model.shared_seeds else {}
-    if model.promote:
-        found["promote"] = RecordedPromotion(**model.promote.model_dump())
-    return found
+_RECORDED = ("params", "tags", "owner", "model_id", "model_uri")
+_OPTIONAL = {"shared_seeds", "promote"}
 
 
 def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
@@ -239,7 +210,7 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         if isinstance(read, DatasetInput) and read.kind == "rankings"
         else None,
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
-        inputs=[DatasetFile(role=role, **file.recorded) for role, files in read.files.items() for file in files],
+        inputs={role: tuple(files) for role, files in read.files.items()},
         **exclusions,
     )
 
@@ -251,7 +222,7 @@ def _output(task: Task, inputs: Inputs) -> Output:
         dataset=task.dataset,
         model=task.model,
         path=task.output.shown.path,
-        files=[RecordedFile(**file.recorded) for file in read.files],
+        files=tuple(read.files),
         parsed=read.parsed if isinstance(read, JudgedOutput) else True,
         quality=read.quality,
         depth=_depth(read) if isinstance(read, JudgedOutput) else None,

@@ -19,8 +19,11 @@ from typing import Annotated, Final, Generic, Literal, Self, TypeAlias, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
 
 from rankledger.pipeline.config.gates import night_of
+from rankledger.pipeline.config.inputs import Model
+from rankledger.pipeline.config.schema import Bootstrap, Comparison, Conventions
 from rankledger.pipeline.config.sources import model_of
 from rankledger.pipeline.data.joined import DataWarning, Failure
+from rankledger.pipeline.data.rows import ExternalMetrics
 from rankledger.pipeline.record.manifest_parts import (
     Comparability,
     Count,
@@ -28,18 +31,12 @@ from rankledger.pipeline.record.manifest_parts import (
     Definition,
     Environment,
     File,
-    Model,
     Number,
     Output,
     Part,
     PathText,
-    RecordedBootstrap,
-    RecordedComparison,
-    RecordedConventions,
-    RecordedExternalMetrics,
     RecordedMetric,
     Sha256,
-    TrackingWish,
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -51,7 +48,7 @@ RECEIPTS = ("receipt.json", "promotion.json")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """As messages write them, in any locale."""
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Of a record's layout; a record of any other is refused."""
 
 _ID = re.compile(r"\d{8}T\d{6}Z-(?P<name>[A-Za-z0-9._-]+)-[0-9a-f]{8}", re.ASCII)
@@ -61,6 +58,10 @@ _FILES = ("config.yaml", "scores.parquet", "summary.csv")  # of every record
 _ALL_DATASETS = "*"
 
 T = TypeVar("T")
+
+
+TrackingState: TypeAlias = Literal["off", "on", "environment"]
+"""Whether an evaluation was to be logged to MLflow; `environment` if to the store of MLFLOW_TRACKING_URI."""
 
 
 class OtherSchemaError(InputError):
@@ -159,14 +160,16 @@ class RecordedBaseline(Part):
 class Manifest(Part):
     """Contents of `manifest.json`. The last three fields are known once the record is written."""
 
-    schema_version: Literal[3]
+    schema_version: Literal[4]
     evaluation_id: EvaluationId
     name: str
     date: str | None
     seed: int
-    conventions: RecordedConventions
-    bootstrap: RecordedBootstrap
-    comparison: RecordedComparison | None
+    conventions: Conventions
+    """Conventions with every choice."""
+
+    bootstrap: Bootstrap
+    comparison: Comparison | None
     lead: dict[str, str]
     practical_difference: dict[str, Number]
     sensitivity: list[str]
@@ -184,9 +187,10 @@ class Manifest(Part):
     failures: list[Failure]
     warnings: list[DataWarning]
     baselines: dict[str, dict[str, RecordedBaseline]]
-    external_metrics: dict[str, RecordedExternalMetrics]
+    external_metrics: dict[str, ExternalMetrics]
     records: str | None
-    tracking: TrackingWish
+    tracking: TrackingState
+
     alerts: bool = False
     """Whether a change of state was to be sent to the targets of `notify`."""
 
@@ -225,6 +229,10 @@ class Manifest(Part):
     @property
     def where(self) -> str:
         return f"{'on' if self.date else 'in'} {self.label}"
+
+    @property
+    def is_tracked(self) -> bool:
+        return self.tracking != "off"
 
     @property
     def owners(self) -> dict[str, str]:

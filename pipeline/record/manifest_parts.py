@@ -6,11 +6,10 @@ import keyword
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
 
-from rankledger.metrics.conventions import Ties
 from rankledger.metrics.metric import Need
 from rankledger.pipeline.config.sources import OutputKey, Replicate
 from rankledger.pipeline.data.joined import JoinStats
@@ -37,11 +36,26 @@ def _path(text: str) -> str:
     return text
 
 
+def _checked(file: InputFile) -> InputFile:
+    digests = [digest for digest in (file.sha256, file.ranges_sha256) if digest is not None]
+    if len(digests) != 1 or not re.fullmatch("[0-9a-f]{64}", digests[0]):
+        raise ValueError("expected sha256, or else ranges_sha256")
+    if not 0 <= file.size < 2**63:
+        raise ValueError(f"size: expected a count, found {file.size}")
+    _path(file.path)
+    return file
+
+
+def _write_file(file: InputFile) -> dict[str, Any]:
+    return file.recorded
+
+
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = int | float
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RecordedStats = Annotated[JoinStats, AfterValidator(_counts)]
 PathText = Annotated[str, AfterValidator(_path)]
+Files = tuple[Annotated[InputFile, AfterValidator(_checked), PlainSerializer(_write_file)], ...]
 
 
 class Part(BaseModel):
@@ -108,32 +122,6 @@ class Comparability:
         kinds = dict.fromkeys((*self.parts, *later.parts))
         changes = (InputChange(kind, self.parts.get(kind), later.parts.get(kind)) for kind in kinds)
         return tuple(change for change in changes if change.before != change.after)
-
-
-class RecordedFile(Part):
-    """File that was read."""
-
-    path: PathText
-    size: Count
-    sha256: Sha256 | None = None
-    ranges_sha256: Sha256 | None = None
-    """Of a file above 4 GiB, as `InputFile` has it."""
-
-    @property
-    def file(self) -> InputFile:
-        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
-
-    @model_validator(mode="after")
-    def _has_its_digest(self) -> RecordedFile:
-        if (self.sha256 is None) == (self.ranges_sha256 is None):
-            raise ValueError("expected sha256, or else ranges_sha256")
-        return self
-
-
-class DatasetFile(RecordedFile):
-    """File of a dataset."""
-
-    role: str
 
 
 class Definition(Part):
@@ -209,7 +197,9 @@ class Dataset(Part):
     n_queries: Count
     n_without_relevant: Count | None
     suites: dict[str, Annotated[list[str], Field(min_length=1)]]
-    inputs: list[DatasetFile]
+    inputs: dict[str, Files]
+    """Files by role, such as `judgments`."""
+
     exclude_self: bool = False
     """Whether the document whose id is the query's was left out of rankings."""
 
@@ -221,50 +211,7 @@ class Dataset(Part):
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
 
     def files(self, *roles: str) -> tuple[InputFile, ...]:
-        return tuple(file.file for file in self.inputs if file.role in roles)
-
-    @property
-    def files_by_role(self) -> dict[str, tuple[InputFile, ...]]:
-        return {role: self.files(role) for role in dict.fromkeys(file.role for file in self.inputs)}
-
-
-class RecordedPromotion(Part):
-    """Alias of MLflow's registry that was to move to the version that made a model's outputs."""
-
-    model: Annotated[str, Field(pattern=r"^models:/[^/:@\x00-\x1f]+$")]
-    alias: Annotated[str, Field(pattern=r"^[\w-]+$")]
-    when: Literal["gates_pass"]
-
-    @property
-    def registered(self) -> str:
-        return self.model.removeprefix("models:/")
-
-
-class Model(Part):
-    """Model that was to be evaluated."""
-
-    params: dict[str, Any]
-    tags: dict[str, str]
-    owner: str | None
-    model_id: str | None
-    model_uri: str | None
-    shared_seeds: bool = False
-    """Whether its replicates have the seeds of those of other models of the same names."""
-
-    promote: RecordedPromotion | None = None
-    """Where it was to be promoted if its gates pass."""
-
-    @property
-    def version(self) -> int | None:
-        """Version of a registered model that `model_uri` names by number. None if it names none."""
-        number = (self.model_uri or "").rpartition("/")[2]
-        return int(number) if re.fullmatch("[0-9]{1,9}", number) else None
-
-    @model_validator(mode="after")
-    def _names_its_version(self) -> Self:
-        if self.promote is not None and self.model_uri != f"{self.promote.model}/{self.version}":
-            raise ValueError("expected a model_uri that is a version of the model to promote")
-        return self
+        return tuple(file for role, files in self.inputs.items() if role in roles for file in files)
 
 
 class Output(Part):
@@ -273,7 +220,7 @@ class Output(Part):
     dataset: str
     model: str
     path: PathText
-    files: list[RecordedFile]
+    files: Files
     parsed: bool
     quality: RecordedStats
     depth: Annotated[list[Number], Field(min_length=3, max_length=3)] | None
@@ -287,67 +234,6 @@ class Output(Part):
     @property
     def key(self) -> OutputKey:
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
-
-    @property
-    def input_files(self) -> tuple[InputFile, ...]:
-        return tuple(file.file for file in self.files)
-
-
-class RecordedConventions(Part):
-    """Conventions that applied."""
-
-    profile: str
-    ties: Ties
-    score_precision: Literal["float32", "float64"]
-    missing_queries: Literal["empty", "skip", "error"]
-    undefined_queries: Literal["zero", "skip"]
-    negative_grades: Literal["unjudged", "non_relevant", "error"]
-    unjudged_documents: Literal["non_relevant", "condensed"]
-    depth: int | None
-
-
-class RecordedBootstrap(Part):
-    """Settings of the intervals."""
-
-    resamples: Count
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    method: str
-
-
-class RecordedComparison(Part):
-    """Models that were compared, and the settings."""
-
-    baseline: str | list[str]
-    measures: str | list[str] | None
-    test: str
-    permutations: Count
-    correction: str
-    family: str = "dataset"
-    primary: bool = True
-    search_slices: bool = False
-
-
-class RecordedExternalMetrics(Part):
-    """External metrics, or the reason why there are none."""
-
-    reason: str | None = None
-    path: PathText | None = None
-    size: Count | None = None
-    sha256: Sha256 | None = None
-    ranges_sha256: Sha256 | None = None
-    numbers: dict[str, Number] = {}
-
-    @property
-    def file(self) -> InputFile | None:
-        if self.path is None or self.size is None or (self.sha256 is None) == (self.ranges_sha256 is None):
-            return None
-        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
-
-    @model_validator(mode="after")
-    def _one_or_the_other(self) -> RecordedExternalMetrics:
-        if self.reason is None and self.file is None:
-            raise ValueError("expected a file with its size and sha256, or the reason why there is none")
-        return self
 
 
 class Git(Part):
@@ -368,11 +254,3 @@ class Environment(Part):
     blas: list[str]
     packages: dict[str, str]
     git: Git | None
-
-
-class TrackingWish(Part):
-    """Tracking setting of the evaluation."""
-
-    wanted: bool
-    from_environment: bool = False
-    """Whether the store was that of MLFLOW_TRACKING_URI, for the config named none."""

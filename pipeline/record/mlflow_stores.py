@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.manifest import MANIFEST
+from rankledger.pipeline.record.manifest import MANIFEST, TrackingState
 from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
 from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.support.text import public_uri
@@ -95,15 +95,17 @@ def tracking_of(path: Path, workspace: Workspace, *, advice: str = _NAME_A_STORE
     return tracking
 
 
-def is_from_environment(tracking: Tracking) -> bool:
-    """Return whether MLFLOW_TRACKING_URI names the store."""
-    return tracking.uri is None and bool(os.environ.get(_VARIABLE))
+def describe_tracking(tracking: Tracking | None) -> TrackingState:
+    """Return whether runs are logged, and if MLFLOW_TRACKING_URI names the store."""
+    if tracking is None:
+        return "off"
+    return "environment" if tracking.uri is None and os.environ.get(_VARIABLE) else "on"
 
 
 def lost_store(record: Evaluation, tracking: Tracking, advice: str = _NAME_A_STORE) -> str | None:
     """Return why the default store is not the record's own. None if no difference is known."""
-    is_default = tracking.uri is None and not is_from_environment(tracking)
-    if not (is_default and record.manifest.tracking.from_environment):
+    is_default = tracking.uri is None and describe_tracking(tracking) == "on"
+    if not (is_default and record.manifest.tracking == "environment"):
         return None
     return f"{record.path}: should be logged to the store of {_VARIABLE}, which is not set; {advice}"
 

@@ -94,7 +94,7 @@ def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:
 
 
 def _is_undelivered(found: RecordEntry, records: Records) -> bool:
-    wanted = found.manifest.tracking.wanted
+    wanted = found.manifest.is_tracked
     if wanted and read_receipt(records, found.evaluation_id) is None:
         return True
     return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/{MANIFEST}")

@@ -239,7 +239,7 @@ def open_record(
     loaded = load(config, overrides, manifest.expansions, secrets)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
     metrics = None if runs_code and trusted else _own_metrics(record)
-    roles = {name: dataset.files_by_role for name, dataset in manifest.datasets.items()}
+    roles = {name: dataset.inputs for name, dataset in manifest.datasets.items()}
     return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics, roles), record)
 
 
@@ -275,8 +275,8 @@ def evaluated_inputs(record: Evaluation) -> EvaluatedInputs:
     """Return the input files of a record."""
     manifest = record.manifest
     return EvaluatedInputs(
-        {name: dataset.files_by_role for name, dataset in manifest.datasets.items()},
-        {output.key: output.input_files for output in manifest.outputs},
+        {name: dataset.inputs for name, dataset in manifest.datasets.items()},
+        {output.key: output.files for output in manifest.outputs},
         partial(read_query_ids, record),
     )
 

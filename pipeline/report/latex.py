@@ -8,8 +8,8 @@ from dataclasses import asdict
 from itertools import count
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.schema import Conventions
 from rankledger.pipeline.inference.tables import Comparison
-from rankledger.pipeline.record.manifest_parts import RecordedConventions
 from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
@@ -200,7 +200,7 @@ def _missing(columns: Sequence[MeasureColumn]) -> Iterator[str]:
         named.update(notes or ["nothing by the first measure"])
 
 
-def _conventions(chosen: RecordedConventions) -> Iterator[str]:
+def _conventions(chosen: Conventions) -> Iterator[str]:
     profile = PROFILES[chosen.profile]
     yield profile.name
     for name, own in asdict(profile.conventions).items():
@@ -238,9 +238,9 @@ def _significance(
         if family or not primary:
             others = "Others: paired" if primary else "Paired"
             own = [line for line in lines if line.test and not line.is_primary]
-            tests = _tests(own, _TESTS[comparison.test], _CORRECTIONS[comparison.correction])
+            tests = _tests(own, _TESTS[comparison.test], _CORRECTIONS[comparison.chosen_correction])
             each = "for each measure " if comparison.family == "measure" else ""
-            among = f" {each}among {_product(family)}" if family and comparison.correction != "none" else ""
+            among = f" {each}among {_product(family)}" if family and comparison.chosen_correction != "none" else ""
             yield f"{others} {tests}{among}."
 
 

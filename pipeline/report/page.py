@@ -152,7 +152,7 @@ class _Pager:
         if before[0].tolist() != after[0].tolist():
             self._leave_out(pair, "the queries were others")
             return None
-        rule = self._manifest.conventions.missing_queries
+        rule = self._manifest.conventions.resolved.conventions.missing_queries
         old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
         change = oriented(old, new, self._evaluation.directions[measure])
         scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.inputs import Model
+from rankledger.pipeline.config.schema import Comparison
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import TABLES, Evaluation, Tables
 from rankledger.pipeline.record.folder import write_record
 from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest
-from rankledger.pipeline.record.manifest_parts import Definition, Model, Output, RecordedComparison
+from rankledger.pipeline.record.manifest_parts import Definition, Output
 
 
 def manifest(
@@ -54,7 +56,7 @@ def manifest(
         "baselines": {},
         "external_metrics": {},
         "records": None,
-        "tracking": {"wanted": False},
+        "tracking": "off",
         "config": "nightly.yaml",
         "command": "rankledger evaluate nightly.yaml",
         "repeats": None,
@@ -90,7 +92,7 @@ def whole(said: Mapping[str, Any]) -> Manifest:
         "models": {name: _MODEL | own for name, own in (plain["models"] | models | plain["models"]).items()},
         "outputs": [_output(own["dataset"], own["model"]) | own for own in plain["outputs"]],
         "external_metrics": {
-            name: own if "reason" in own else _FILE | own for name, own in plain["external_metrics"].items()
+            name: own if "reason" in own else {"file": _FILE} | own for name, own in plain["external_metrics"].items()
         },
         "conventions": manifest()["conventions"] | plain["conventions"],
         "bootstrap": manifest()["bootstrap"] | plain["bootstrap"],
@@ -144,7 +146,7 @@ def _dataset(dataset: str, lines: Iterable[Estimate], tasks: Mapping[tuple[str, 
         "n_queries": max((tasks[task] for task in own), default=0),
         "n_without_relevant": None,
         "suites": {"search": sorted(shared)} if shared else {},
-        "inputs": [],
+        "inputs": {},
     }
 
 
@@ -196,7 +198,7 @@ def change_evaluation(evaluation: Evaluation, **changes: Any) -> Evaluation:
     if "confidence" in changes:
         said["bootstrap"] = manifest.bootstrap.model_copy(update={"confidence": changes.pop("confidence")})
     if "baseline" in changes:
-        said["comparison"] = RecordedComparison(**_COMPARISON | {"baseline": changes.pop("baseline")})
+        said["comparison"] = Comparison(**_COMPARISON | {"baseline": changes.pop("baseline")})
     if "owners" in changes:
         said["models"] = {name: Model(**_MODEL | {"owner": owner}) for name, owner in changes.pop("owners").items()}
     for name, key in (("failures", "failures"), ("data_warnings", "warnings")):

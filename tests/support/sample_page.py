@@ -117,10 +117,12 @@ def manifest(**changes: Any) -> dict[str, Any]:
         "comparison": {"baseline": "bm25", "test": "randomization", "correction": "maxt"},
         "practical_difference": {"ndcg@10": 0.01},
         "definitions": {"ndcg@10": meant, "ap": meant | {"title": "AP", "k": None, "parameters": {}}},
-        "datasets": {"web": {"inputs": [{"role": "judgments", **file}], "n_queries": 100, "n_without_relevant": 4}},
+        "datasets": {"web": {"inputs": {"judgments": [file]}, "n_queries": 100, "n_without_relevant": 4}},
         "models": models,
         "outputs": [output],
-        "external_metrics": {"dense": {**file, "path": "costs.json", "numbers": {"latency_ms": 12.5, "cost": 3.0}}},
+        "external_metrics": {
+            "dense": {"file": {**file, "path": "costs.json"}, "numbers": {"latency_ms": 12.5, "cost": 3.0}}
+        },
         "config": "nightly.yaml",
         "command": "rankledger evaluate nightly.yaml --jobs 2 --set seed=7 --runs-dir /mnt/runs --json",
         "repeats": None,

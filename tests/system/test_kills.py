@@ -148,7 +148,7 @@ class Stage:
 
 def wanted_in(record: Path) -> bool:
     """Whether a record was to be logged to MLflow; ids do not say which of two came first within a second."""
-    return read_record(record).manifest.tracking.wanted
+    return read_record(record).manifest.is_tracked
 
 
 def points_of(record: Path, points: Points) -> list[tuple[str, float]]:

@@ -72,7 +72,7 @@ def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
     """
     manifest = record.manifest
     models = [name for name, model in manifest.models.items() if model.promote]
-    if not models or manifest.repeats or not manifest.tracking.wanted or not record.is_trusted:
+    if not models or manifest.repeats or not manifest.is_tracked or not record.is_trusted:
         return ()
     passed = [name for name in models if _has_passed(record, name)]
     receipt = read_promotions(records, record.path.name) if passed else None
@@ -131,7 +131,7 @@ def _target_of(record: Evaluation, model: str) -> AliasTarget:
     manifest, described = record.manifest, record.manifest.models[model]
     assert described.promote is not None, "it is pending"
     assert described.version is not None, "a manifest with `promote` names a version"
-    outputs = {output.dataset: output.input_files for output in manifest.outputs if output.model == model}
+    outputs = {output.dataset: output.files for output in manifest.outputs if output.model == model}
     by = f"{night_of(manifest.date, created_at(record))} {manifest.evaluation_id}"
     registered, alias = described.promote.registered, described.promote.alias
     return AliasTarget(registered, described.version, alias, digest_outputs(outputs), by)

@@ -212,11 +212,16 @@ _COLUMNS = (
 def provenance(figures: PageFigures) -> Section:
     """Return the command, settings, versions and files behind the figures."""
     manifest = figures.page.manifest
-    inputs = [_file_row(name, file.role, file.file) for name, own in manifest.datasets.items() for file in own.inputs]
+    inputs = [
+        _file_row(name, role, file)
+        for name, dataset in manifest.datasets.items()
+        for role, files in dataset.inputs.items()
+        for file in files
+    ]
     for model, external in manifest.external_metrics.items():
         inputs += [_file_row("", f"external metrics of {model}", external.file)] if external.file else []
     outputs = [
-        _file_row(output.dataset, str(output.key[1]), file.file) for output in manifest.outputs for file in output.files
+        _file_row(output.dataset, str(output.key[1]), file) for output in manifest.outputs for file in output.files
     ]
     again = (
         Words("From the folder that it was evaluated in:"),

@@ -164,7 +164,7 @@ def _external_metrics(figures: PageFigures) -> Iterator[Block]:
         caption = "Owners of the models, and external metrics"
         yield Table("external", caption, columns, (Group(rows),), searched="model")
     for model, extra in external_metrics.items():
-        if extra.reason is not None:
+        if extra.reason:
             yield Words(f"{short_text(model)}: {short_text(extra.reason, REASON)}", "warn")
 
 

@@ -43,7 +43,7 @@ def evaluated(folder: Path, collection: Collection, suites: Mapping[str, Sequenc
 def remove_outputs(record: Path) -> None:
     """Delete the outputs of a record, which would be read again."""
     for output in read_record(record).manifest.outputs:
-        for file in output.input_files:
+        for file in output.files:
             Path(file.path).unlink()
 
 

@@ -44,7 +44,7 @@ def evaluated(measures: list[str], **dataset: object) -> rankledger.Evaluation:
 def roles(evaluation: rankledger.Evaluation) -> dict[str, str]:
     """The dataset's files by role, from the manifest."""
     inputs = manifest_of(evaluation.record)["datasets"]["nf"]["inputs"]
-    return {file["role"]: Path(file["path"]).name for file in inputs}
+    return {role: Path(file["path"]).name for role, (file,) in inputs.items()}
 
 
 def test_the_corpus_is_read_if_a_measure_needs_it():

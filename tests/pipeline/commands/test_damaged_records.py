@@ -106,13 +106,13 @@ def refused(outcome: Outcome, *, lines: int = 1) -> bool:
 
 BYTES = {
     "empty": b"",
-    "cut": b'{"schema_version": 3, "evaluation_id": "2026',
+    "cut": b'{"schema_version": 4, "evaluation_id": "2026',
     "garbage": bytes(range(256)),
     "list": b"[]",
     "deep": b'{"schema_version":' + 100_000 * b"[",
     "deep objects": 50_000 * b'{"a":',
-    "huge number": b'{"schema_version": 3, "seed": ' + 5_000 * b"9" + b"}",
-    "not a number": b'{"schema_version": 3, "seed": NaN}',
+    "huge number": b'{"schema_version": 4, "seed": ' + 5_000 * b"9" + b"}",
+    "not a number": b'{"schema_version": 4, "seed": NaN}',
     "half a letter": b'{"name": "\\ud800"}',
 }
 
@@ -138,14 +138,14 @@ CHANGES: dict[str, Change] = {
     "id is a path": put("evaluation_id", to="../20261120T020000Z-kept-00000000"),
     "id is dots": put("evaluation_id", to=".."),
     "id of another name": put("name", to="other"),
-    "schema is a later one": put("schema_version", to=4),
+    "schema is a later one": put("schema_version", to=5),
     "schema is a flag": put("schema_version", to=True),
     "seed is a text": put("seed", to="17"),
     "unknown convention": put("conventions", "ties", to="by hand"),
     "confidence above 1": put("bootstrap", "confidence", to=2.0),
     "a measure without definition": put("definitions", "ap", to=DROP),
     "unknown direction": put("definitions", "ap", "direction", to="sideways"),
-    "input without its hash": put("datasets", "web", "inputs", 0, "sha256", to=None),
+    "input without its hash": put("datasets", "web", "inputs", "judgments", 0, "sha256", to=None),
     "suite is empty": put("datasets", "web", "suites", "search", to=[]),
     "a model is gone": put("models", "bm25", to=DROP),
     "no digest of an output": put("outputs", 0, "files", 0, "sha256", to=DROP),
@@ -214,7 +214,7 @@ def test_a_manifest_that_is_a_folder_or_a_link_to_nowhere_is_refused(record, run
 
 def test_keys_that_are_not_known_are_passed_over(record, run):
     manifest = manifest_of(record) | {"more": {"deep": [1, None]}}
-    manifest["models"]["bm25"]["licence"] = "MIT"
+    manifest["datasets"]["web"]["licence"] = "MIT"
     (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
     assert run("show").code == 0

@@ -61,7 +61,7 @@ def test_the_record_says_what_was_excluded(config):
 
     assert figures(plain) == pytest.approx({"rr": (1 / 2 + 1 / 3 + 1) / 3, "r@2": (1 + 0 + 1 / 2) / 3})
     assert figures(found) == pytest.approx({"rr": 1, "r@2": (1 + 1 + 1 / 2) / 3})
-    assert [file["role"] for file in dataset["inputs"]] == ["judgments", "exclude"]
+    assert [*dataset["inputs"]] == ["judgments", "exclude"]
     assert dataset["exclude_self"] is True
     assert {name: output["quality"][name] for name in ("n_rows", "n_excluded", "n_excluded_queries")} == {
         "n_rows": 8,

@@ -137,10 +137,8 @@ def test_the_record_says_that_the_scores_were_made_elsewhere():
     assert (definition["direction"], definition["range"]) == ("higher", [0, 1])
     assert manifest["datasets"]["support"]["kind"] == "scores"
     assert manifest["datasets"]["support"]["suites"] == {"scores": ["faithful"]}
-    assert [(file["role"], file["path"]) for file in manifest["datasets"]["support"]["inputs"]] == [
-        ("scores", "judge/a.csv"),
-        ("scores", "judge/b.csv"),
-    ]
+    (inputs,) = manifest["datasets"]["support"]["inputs"].items()
+    assert (inputs[0], [file["path"] for file in inputs[1]]) == ("scores", ["judge/a.csv", "judge/b.csv"])
     assert [[file["path"] for file in output["files"]] for output in manifest["outputs"]] == [
         ["judge/a.csv"],
         ["judge/b.csv"],

@@ -342,7 +342,7 @@ def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> No
     for name in ("mapping", "generator", "pandas", "categorical", "stream"):
         evaluation = in_memory(WEB, CONTAINERS[name], record=True, runs_dir=tmp_path)
         manifest = manifest_of(evaluation.record)
-        (judged,) = manifest["datasets"]["web"]["inputs"]
+        (judged,) = manifest["datasets"]["web"]["inputs"]["judgments"]
         assert judged["path"] == "judgments (in memory)"
         assert [output["path"] for output in manifest["outputs"]] == [f"outputs['{model}']" for model in MODELS]
         digests.add((judged["sha256"], *(output["files"][0]["sha256"] for output in manifest["outputs"])))
@@ -545,8 +545,8 @@ def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> N
         options = {"exclude": EXCLUDED[name], "record": True, "runs_dir": tmp_path}
         evaluation = in_memory(WEB, CONTAINERS["mapping"], **options)
         inputs = manifest_of(evaluation.record)["datasets"]["web"]["inputs"]
-        assert [file["role"] for file in inputs] == ["judgments", "exclude"]
-        digests.add(inputs[1]["sha256"])
+        assert [*inputs] == ["judgments", "exclude"]
+        digests.add(inputs["exclude"][0]["sha256"])
     assert len(digests) == 1
     query = next(query for query in PAIRS if query in WEB.judged)
     assert evaluation.explain("bm25", query, "ap").n_excluded == len(PAIRS[query])

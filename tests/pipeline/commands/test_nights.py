@@ -277,7 +277,8 @@ def test_numbers_from_outside_are_judged_and_recorded(folder):
     assert (code, verdict(record).outcome) == (1, "fail")
     extra = read_record(record).manifest.external_metrics["dense"]
     assert extra.numbers == {"latency": 130, "dollars": 0.5}
-    assert len(str(extra.sha256)) == 64
+    assert extra.file is not None
+    assert len(str(extra.file.sha256)) == 64
 
     Path("costs.json").unlink()
     code, record = night()

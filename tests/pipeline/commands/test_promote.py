@@ -288,7 +288,7 @@ def test_the_record_of_somebody_else_promotes_nothing(registry, monkeypatch):
     """Its user's list does not have it: it is logged where the command says, and the registry stays as it is."""
     evaluation = night(registry, FIRST, tracking=False)
     manifest = Path("runs/records", evaluation.evaluation_id, "manifest.json")
-    manifest.write_text(manifest.read_text().replace('"wanted": false', '"wanted": true'))
+    manifest.write_text(manifest.read_text().replace('"tracking": "off"', '"tracking": "on"'))
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("another user").absolute()))
 
     (result,) = sync(tracking_uri=registry.uri)

@@ -50,7 +50,6 @@ def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", *
     held = {"reference": "self@last_passed", "record": against, "model": "bm25", "manifest_sha256": "0" * 64}
     none = {"reference": "self@last_passed", "record": None, "reason": "there is none", "first": True}
     plain = {
-        "schema_version": 3,
         "evaluation_id": evaluation_id,
         "config": "config.yaml",
         "baselines": {"no-drop": {"bm25": held, "new": none}} if against else {},
@@ -113,8 +112,8 @@ def test_the_last_record_of_each_evaluation_stays(runs):
 
 
 def test_what_is_not_delivered_stays(runs):
-    waiting = record(runs, OLD, tracking={"wanted": True})
-    delivered = record(runs, OLD, tracking={"wanted": True})
+    waiting = record(runs, OLD, tracking="on")
+    delivered = record(runs, OLD, tracking="on")
     unwanted = record(runs, OLD)
     record(runs, 1)
     write_receipt(open_records(runs), Receipt(delivered, "", "sqlite:///x", "1", "own", (), ""))

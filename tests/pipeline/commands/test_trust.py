@@ -80,7 +80,7 @@ def rewritten(record: Path, change: Callable[[dict[str, Any]], object] = lambda 
     change(config)
     (record / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     data = (record / "config.yaml").read_bytes()
-    found = manifest_of(record) | {"tracking": {"wanted": True}}
+    found = manifest_of(record) | {"tracking": "on"}
     found["files"]["config.yaml"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (record / "manifest.json").write_text(json.dumps(found | manifest), encoding="utf-8")
     return record
@@ -166,7 +166,7 @@ def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
     runs = config.parent / "runs"
     rankledger.evaluate_config(config, runs_dir=runs, tracking=False)
     old = own.rename(own.with_name("20260101T000000Z-generated-00000000"))
-    rewritten(old, tracking={"wanted": True, "from_environment": True}, evaluation_id=old.name)
+    rewritten(old, tracking="environment", evaluation_id=old.name)
     records = Workspace.open(runs).records
     write_receipt(records, Receipt(old.name, digest_of(old), "https://mlflow.internal", "1", "a" * 32, (), "now"))
     line = f"{old}: should be logged to the store of MLFLOW_TRACKING_URI, which is not set; name the store with"

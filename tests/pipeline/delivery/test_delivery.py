@@ -70,13 +70,15 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
             "web search": {
                 "kind": "rankings",
                 "suites": SUITES,
-                "inputs": [{"role": role, "path": path, "size": 1, "sha256": sha} for role, path, sha in FILES]
-                + [{"role": "queries", "path": "data/queries.tsv", "size": 1, "sha256": "c" * 64}],
+                "inputs": {
+                    "judgments": [{"path": path, "size": 1, "sha256": sha} for _, path, sha in FILES],
+                    "queries": [{"path": "data/queries.tsv", "size": 1, "sha256": "c" * 64}],
+                },
             },
             "stars": {
                 "kind": "ratings",
                 "suites": {"errors": ["rmse"]},
-                "inputs": [{"role": "ratings", "path": "s3://key:pw@eval/r.csv", "size": 1, "sha256": "d" * 64}],
+                "inputs": {"ratings": [{"path": "s3://key:pw@eval/r.csv", "size": 1, "sha256": "d" * 64}]},
             },
         },
         "models": {

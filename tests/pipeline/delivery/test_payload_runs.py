@@ -45,7 +45,7 @@ def record(tmp_path: Path) -> Callable[..., Evaluation]:
             "conventions": {"profile": "trec_eval"},
             "bootstrap": {"resamples": 1000, "confidence": 0.95, "method": "bca"},
             "definitions": DEFINED,
-            "datasets": {"web": {"kind": "rankings", "suites": {"search": MEASURES}, "inputs": [_file("judgments")]}},
+            "datasets": {"web": {"kind": "rankings", "suites": {"search": MEASURES}, "inputs": _files("judgments")}},
             "models": {"bm25": PLAIN, "late": PLAIN},
             "outputs": [{"dataset": "web", "model": "bm25"}],
             "failures": [{"dataset": "web", "model": "late", "reason": "late.tsv: file not found"}],
@@ -58,8 +58,8 @@ def record(tmp_path: Path) -> Callable[..., Evaluation]:
     return make
 
 
-def _file(role: str, sha256: str = "a" * 64) -> dict[str, Any]:
-    return {"role": role, "path": "data/qrels.tsv", "size": 1, "sha256": sha256}
+def _files(role: str, sha256: str = "a" * 64) -> dict[str, Any]:
+    return {role: [{"path": "data/qrels.tsv", "size": 1, "sha256": sha256}]}
 
 
 def runs(found: Evaluation, template: str = "{suite}/{measure}", note: str = "") -> tuple[Run, ...]:
@@ -188,7 +188,7 @@ def test_a_history_gets_the_figures_at_the_nights_day(record, date, step):
 @pytest.mark.parametrize("role", ["queries", "scores", None])
 def test_given_scores_are_known_by_their_queries_or_by_themselves(record, role):
     """A dataset without judgments is the file that says which queries it has; where none could be read, no input."""
-    inputs = [_file(role, "e" * 64)] if role else []
+    inputs = _files(role, "e" * 64) if role else {}
     web = {"kind": "scores", "suites": {"search": MEASURES}, "inputs": inputs}
 
     first, _, whole = runs(record(datasets={"web": web}))

@@ -34,7 +34,7 @@ def runs(tmp_path: Path) -> tuple[Run, ...]:
             "created": "2026-11-20T02:00:00+00:00",
             "finished": "2026-11-20T02:00:07+00:00",
             "definitions": define_measures([Measure.parse("ndcg@10")], PROFILES["trec_eval"]),
-            "datasets": {"web": {"kind": "rankings", "suites": {"search": ["ndcg@10"]}, "inputs": []}},
+            "datasets": {"web": {"kind": "rankings", "suites": {"search": ["ndcg@10"]}, "inputs": {}}},
             "models": {"dense": {"params": {"k": 1}, "tags": {}, "owner": None}, "bm25": {}},
             "outputs": [
                 {"dataset": "web", "model": "dense", "replicate": "1"},

@@ -275,7 +275,7 @@ def test_a_record_of_another_schema_is_reported(tmp_path):
     manifest = json.loads((record.path / "manifest.json").read_bytes()) | {"schema_version": 99}
     (record.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
-    reason = "the record has schema 99, and this rankledger reads 3; install the version that wrote it"
+    reason = "the record has schema 99, and this rankledger reads 4; install the version that wrote it"
     assert reason in found(tmp_path, record.path.name).reason
 
 

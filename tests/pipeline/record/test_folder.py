@@ -303,7 +303,7 @@ def test_the_summary_has_the_columns_in_their_order(tmp_path):
 def test_the_manifest_is_json(evaluation):
     manifest = strict(evaluation.record / "manifest.json")
 
-    assert manifest["schema_version"] == 3
+    assert manifest["schema_version"] == 4
     assert manifest["evaluation_id"] == evaluation.evaluation_id == evaluation.record.name
 
 
@@ -313,27 +313,25 @@ def test_the_manifest_says_what_was_asked_for(evaluation):
     assert manifest["name"] == "generated"
     assert manifest["date"] == "2026-11-20"
     assert manifest["seed"] == 5
-    assert manifest["conventions"] == {"profile": "trec_eval", **asdict(PROFILES["trec_eval"].conventions)}
+    assert manifest["conventions"] == {
+        "profile": "trec_eval",
+        **{name: value for name, value in asdict(PROFILES["trec_eval"].conventions).items() if value is not None},
+    }
     assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "bca+t"}
     assert manifest["datasets"]["web"]["suites"] == {"search": SUITES["search"]}
     assert manifest["datasets"]["stars"]["kind"] == "ratings"
-    assert manifest["models"]["dense"] == {
-        "params": {"dim": 384},
-        "tags": {"team": "ü"},
-        "owner": "ann",
-        "model_id": None,
-        "model_uri": None,
-    }
+    assert manifest["models"]["dense"] == {"params": {"dim": 384}, "tags": {"team": "ü"}, "owner": "ann"}
 
 
 def test_the_manifest_tells_inputs_by_their_bytes(evaluation):
     manifest = strict(evaluation.record / "manifest.json")
-    inputs = [file for dataset in manifest["datasets"].values() for file in dataset["inputs"]]
+    roles = [role for dataset in manifest["datasets"].values() for role in dataset["inputs"].items()]
+    inputs = [file for _, files in roles for file in files]
     outputs = [file for output in manifest["outputs"] for file in output["files"]]
 
     for file in inputs + outputs:
         assert {"size": file["size"], "sha256": file["sha256"]} == described(Path(file["path"]))
-    assert [(file["role"], Path(file["path"]).name) for file in inputs] == [
+    assert [(role, Path(file["path"]).name) for role, files in roles for file in files] == [
         ("judgments", "judged.txt"),
         ("ratings", "judged.tsv"),
     ]

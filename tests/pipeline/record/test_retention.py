@@ -33,7 +33,7 @@ def write(folder: Path, evaluation_id: str, **changes: object) -> None:
     described = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     for name in FILES:
         (path / name).write_bytes(data)
-    plain = manifest(schema_version=3, evaluation_id=evaluation_id, files=dict.fromkeys(FILES, described))
+    plain = manifest(evaluation_id=evaluation_id, files=dict.fromkeys(FILES, described))
     (path / "manifest.json").write_text(json.dumps(plain | changes), encoding="utf-8")
 
 
@@ -64,8 +64,8 @@ def test_a_record_that_is_here_alone_is_not_delivered(records, tmp_path):
 def test_the_last_whole_record_stays_beside_a_damaged_one(tmp_path):
     records = Records(tmp_path)
     older, newer = OLD, NEW.replace("2026", "2025", 1)
-    write(tmp_path, older, tracking={"wanted": False})
-    write(tmp_path, newer, tracking={"wanted": False})
+    write(tmp_path, older, tracking="off")
+    write(tmp_path, newer, tracking="off")
     assert reasons(records) == {max(older, newer): "the last of its evaluation"}
 
     (tmp_path / max(older, newer) / FILES[0]).write_bytes(b"changed")

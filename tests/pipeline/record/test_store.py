@@ -28,7 +28,7 @@ def put(folder: Path, evaluation_id: str) -> Path:
     for name in ("config.yaml", "scores.parquet", "summary.csv"):
         (path / name).write_bytes(b"dataset\n")
         described[name] = {"size": 8, "sha256": hashlib.sha256(b"dataset\n").hexdigest()}
-    said = manifest(str(evaluation_name(evaluation_id)), schema_version=3, evaluation_id=evaluation_id, files=described)
+    said = manifest(str(evaluation_name(evaluation_id)), evaluation_id=evaluation_id, files=described)
     (path / "manifest.json").write_text(json.dumps(said), encoding="utf-8")
     return path
 

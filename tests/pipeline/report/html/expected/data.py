@@ -56,9 +56,16 @@ def definitions(recorded: Recorded) -> Tables:
 
 def provenance(recorded: Recorded) -> Tables:
     datasets, external_metrics = recorded.manifest["datasets"], recorded.manifest["external_metrics"]
-    inputs = [_file(name, file["role"], file) for name, found in datasets.items() for file in found["inputs"]]
+    inputs = [
+        _file(name, role, file)
+        for name, found in datasets.items()
+        for role, files in found["inputs"].items()
+        for file in files
+    ]
     outside = [
-        _file("", f"external metrics of {model}", file) for model, file in external_metrics.items() if "path" in file
+        _file("", f"external metrics of {model}", extra["file"])
+        for model, extra in external_metrics.items()
+        if extra.get("file")
     ]
     yield "inputs", [Expected("", [*inputs, *outside])]
     outputs = recorded.manifest["outputs"]

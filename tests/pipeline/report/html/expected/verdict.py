@@ -56,9 +56,10 @@ def _outside(recorded: Recorded) -> Tables:
     found = {model: recorded.manifest["external_metrics"].get(model, {}).get("numbers", {}) for model in models}
     names = dict.fromkeys(name for numbers in found.values() for name in numbers)
     rows = [
-        {"model": model, "owner": models[model]["owner"] or ""} | {name: _plain(numbers.get(name)) for name in names}
+        {"model": model, "owner": models[model].get("owner") or ""}
+        | {name: _plain(numbers.get(name)) for name in names}
         for model, numbers in found.items()
-        if numbers or models[model]["owner"]
+        if numbers or models[model].get("owner")
     ]
     if rows:
         yield "external", [Expected("", rows)]
