@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from rankledger.metrics.measure import Measure
     from rankledger.metrics.metric import Metric
     from rankledger.pipeline.commands.browse import find, list_evaluations, load
-    from rankledger.pipeline.commands.evaluate import evaluate, evaluate_config, validate
-    from rankledger.pipeline.commands.evaluation import Evaluation
+    from rankledger.pipeline.commands.evaluate import Evaluation, evaluate, evaluate_config, validate
     from rankledger.pipeline.commands.explain import explain
     from rankledger.pipeline.commands.nightly import nightly
     from rankledger.pipeline.commands.plan import plan
@@ -85,8 +84,7 @@ _MODULES = {
     "metrics.measure": ("Measure",),
     "metrics.metric": ("Metric",),
     "pipeline.commands.browse": ("find", "list_evaluations", "load"),
-    "pipeline.commands.evaluate": ("evaluate", "evaluate_config", "validate"),
-    "pipeline.commands.evaluation": ("Evaluation",),
+    "pipeline.commands.evaluate": ("Evaluation", "evaluate", "evaluate_config", "validate"),
     "pipeline.commands.explain": ("explain",),
     "pipeline.commands.nightly": ("nightly",),
     "pipeline.commands.plan": ("plan",),

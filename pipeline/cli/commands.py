@@ -11,19 +11,25 @@ from typing import Any
 import click
 
 from rankledger.pipeline.cli.everyday import compare, demo, evaluate, history, init, nightly, report, show, site
-from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, tag_outputs, verify
-from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
-from rankledger.pipeline.cli.understand import (
+from rankledger.pipeline.cli.further import (
+    accept,
     explain,
     export,
     find,
     formats,
+    list_evaluations,
     measures,
     plan,
+    prune,
+    reproduce,
     schema,
+    sync,
+    tag_outputs,
     trec_eval,
     validate,
+    verify,
 )
+from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
 from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError, likely, shorten
 from rankledger.pipeline.support.progress import work
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,7 @@ from rankledger.pipeline.report.forms import ENDINGS, TableStyle
 from rankledger.pipeline.support.errors import InputError, LockedError
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
+    from rankledger.pipeline.cli.options import ReportOptions
     from rankledger.pipeline.record.evaluation import Evaluation
     from rankledger.pipeline.report.forms import Form
 
@@ -33,7 +33,7 @@ _NAMED = 5  # files without data that `init` names
 @options.date
 @click.option("--shard", metavar="N/M", help="Only read the Nth of every M outputs, into the output cache.")
 @options.evaluation
-def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | None, shard: str | None) -> None:
+def evaluate(shown: ReportOptions, config: str, shard: str | None, **arguments: Any) -> None:
     """Evaluate every model of CONFIG, write the record and log it to MLflow.
 
     A RECORD, a reference as in `rankledger show --help`, is evaluated again, with other measures or slices if --set
@@ -54,25 +54,31 @@ def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | 
     from rankledger.pipeline.commands.evaluate import evaluate_config
 
     if shard is not None:
-        _read_shard(shard, config, date, run)
+        _read_shard(shard, config, shown, _evaluation_arguments(**arguments))
         return
-    with _nothing_recorded(), _reported(config, run):
-        evaluation = evaluate_config(config, name=name, date=date, **run.arguments)
-    _finish(evaluation, run)
+    with _reported(config, shown):
+        evaluation = evaluate_config(config, **_evaluation_arguments(**arguments))
+    _finish(evaluation, shown)
 
 
-def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOptions) -> None:
+def _evaluation_arguments(*, seed: int | None, overrides: Sequence[str], **arguments: Any) -> dict[str, Any]:
+    sets_seed = () if seed is None else (f"seed={seed}",)
+    return {**arguments, "overrides": (*overrides, *sets_seed), "command": ["rankledger", *sys.argv[1:]]}
+
+
+def _read_shard(shard: str, config: str, shown: ReportOptions, arguments: Mapping[str, Any]) -> None:
     """Fill the output cache. Exit with 4 if an output is missing or was refused."""
-    later = {"--junit": run.junit_file, "--markdown": run.markdown_file, "--require-tracking": run.require_tracking}
+    later = {"junit": shown.junit_file, "markdown": shown.markdown_file, "require-tracking": shown.require_tracking}
     if unmet := [option for option, value in later.items() if value]:
-        raise click.UsageError(f"--shard only reads outputs, so {unmet[0]} has no effect; remove one of them")
-    from rankledger.pipeline.commands.shards import read_shard
+        raise click.UsageError(f"--shard only reads outputs, so --{unmet[0]} has no effect; remove one of them")
+    from rankledger.pipeline.commands.evaluate import read_shard
     from rankledger.pipeline.report.messages import failures
 
-    found = read_shard(config, shard, date=date, **run.reading)
-    if run.as_json:
+    used = ("overrides", "date", "jobs", "backend", "scheduler", "runs_dir")
+    found = read_shard(config, shard, **{name: arguments[name] for name in used})
+    if shown.as_json:
         terminal.print_json(asdict(found))
-    elif not run.quiet:
+    elif not shown.quiet:
         terminal.print_lines(str(found))
     terminal.print_remark(*failures(found.failures), *found.remarks)
     if found.failures:
@@ -86,7 +92,7 @@ def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOption
     "--again", is_flag=True, help="Evaluate an evaluated night again; histories in MLflow get a second point."
 )
 @options.evaluation
-def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) -> None:
+def nightly(shown: ReportOptions, config: str, **arguments: Any) -> None:
     """Evaluate a night of CONFIG once, when its model outputs are there.
 
     Waits for outputs as `nightly` in the config says; an output that is still missing then counts as failed. A night
@@ -100,9 +106,9 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
     """
     from rankledger.pipeline.commands.nightly import nightly
 
-    with _nothing_recorded(), _reported(config, run):
-        evaluation = nightly(config, date=date, again=again, **run.arguments)
-    _finish(evaluation, run)
+    with _reported(config, shown):
+        evaluation = nightly(config, **_evaluation_arguments(**arguments))
+    _finish(evaluation, shown)
 
 
 @click.command(short_help="Print a record as evaluate printed it.")
@@ -113,7 +119,7 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
     "--verdicts", "all_verdicts", is_flag=True, help="Print every verdict that does not pass, and nothing else."
 )
 @options.of_records
-def show(where: RecordOptions, reference: str, as_json: bool, tracking_uri: str | None, all_verdicts: bool) -> None:
+def show(reference: str, as_json: bool, all_verdicts: bool, **arguments: Any) -> None:
     """Print the evaluation that REFERENCE refers to, as `evaluate` printed it; by default the last one.
 
     \b
@@ -134,7 +140,7 @@ def show(where: RecordOptions, reference: str, as_json: bool, tracking_uri: str 
     """
     from rankledger.pipeline.commands.browse import show
 
-    evaluation = show(reference, tracking_uri=tracking_uri, **where.arguments)
+    evaluation = show(reference, **arguments)
     if all_verdicts and not as_json:
         _print_verdicts(evaluation)
     else:
@@ -151,17 +157,7 @@ def show(where: RecordOptions, reference: str, as_json: bool, tracking_uri: str 
 @options.form
 @options.jobs
 @options.of_records
-def compare(
-    where: RecordOptions,
-    base: str,
-    candidate: str,
-    measure: str | None,
-    top: int,
-    force: bool,
-    output: str | None,
-    form: str | None,
-    jobs: int | None,
-) -> None:
+def compare(base: str, candidate: str, output: str | None, form: str | None, **arguments: Any) -> None:
     """Show what changed from BASE to CANDIDATE: figures, queries and slices.
 
     Without arguments, the last evaluation is compared with the one before. Both are references as in `rankledger show
@@ -179,9 +175,7 @@ def compare(
 
     if output is not None and not output.lower().endswith(".html"):
         raise click.UsageError(f"--output: {output}: a comparison is written as a page; let the name end in .html")
-    comparison = compare(
-        base, candidate, measure=measure, top=top, force=force, details=output is not None, **where.arguments, jobs=jobs
-    )
+    comparison = compare(base, candidate, details=output is not None, **arguments)
     if output is not None:
         from rankledger.pipeline.report.html.comparisons import comparison_html
 
@@ -197,9 +191,7 @@ def compare(
 @click.option("--last", type=click.IntRange(1), default=30, show_default=True, help="Number of nights to show.")
 @options.form
 @options.of_records
-def history(
-    where: RecordOptions, measure: str | None, model: str | None, dataset: str | None, last: int, form: str | None
-) -> None:
+def history(last: int, form: str | None, **arguments: Any) -> None:
     """Show a figure night by night, with its intervals.
 
     Marks changes of the judgments, of the definition and of rankledger's version, and steps of the level between
@@ -213,7 +205,7 @@ def history(
     from rankledger.pipeline.history.history import history
     from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
 
-    figures = history(measure=measure, model=model, dataset=dataset, **where.arguments)
+    figures = history(**arguments)
     terminal.print_result(
         figures,
         form,
@@ -242,15 +234,13 @@ def history(
 @options.tracking_uri
 @options.of_records
 def report(
-    where: RecordOptions,
     references: tuple[str, ...],
     form: Form | None,
     output: str | None,
     open_page: bool,
-    measures: tuple[str, ...],
-    last: int,
     style: TableStyle,
-    tracking_uri: str | None,
+    runs_dir: str,
+    **arguments: Any,
 ) -> None:
     """Write one report of one or several evaluations, with their history; by default of the last one.
 
@@ -265,19 +255,17 @@ def report(
     """
     from rankledger.pipeline.commands.report import report
 
-    file = str(Path(where.runs_dir) / "report.html") if open_page and output is None else output
+    file = str(Path(runs_dir) / "report.html") if open_page and output is None else output
     chosen = _chosen(form, file)
     if open_page and chosen != "html":
         raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
     text = report(
         *references,
         form=chosen,
-        measures=measures,
-        last=last,
         style=None if style == TableStyle() else style,
         output=file,
-        **where.arguments,
-        tracking_uri=tracking_uri,
+        runs_dir=runs_dir,
+        **arguments,
     )
     _write(text, file)
     if open_page and file is not None:
@@ -295,7 +283,7 @@ def report(
 @options.runs_dir
 @options.records
 @options.quiet
-def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
+def site(output: str, **arguments: Any) -> None:
     """Write a site over all records: evaluations, nights, models, search, and a feed of verdict changes.
 
     It opens from the disk and from any web server or bucket. Run it again after each night: only new records are read,
@@ -309,7 +297,7 @@ def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
     from rankledger.pipeline.report.site import site
 
     try:
-        written = site(output, url=url, runs_dir=runs_dir, records=records)
+        written = site(output, **arguments)
     except (OSError, KeyboardInterrupt) as error:
         error.add_note("the site may be incomplete; run the command again")
         raise
@@ -321,7 +309,7 @@ def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
 @options.no_tracking
 @options.runs_dir
 @options.quiet
-def demo(no_tracking: bool, runs_dir: str) -> None:
+def demo(tracking: bool, runs_dir: str) -> None:
     """Evaluate five rankers on the quickstart's data, which is part of the package, and say where its config is.
 
     Takes some seconds, and needs no network. Exits as `evaluate` does.
@@ -333,7 +321,7 @@ def demo(no_tracking: bool, runs_dir: str) -> None:
     """
     config = resources.files("rankledger") / "demo/quickstart.yaml"
     terminal.print_lines(f"config: {config}")
-    click.get_current_context().invoke(evaluate, config=str(config), no_tracking=no_tracking, runs_dir=runs_dir)
+    click.get_current_context().invoke(evaluate, config=str(config), tracking=tracking, runs_dir=runs_dir)
 
 
 @click.command(short_help="Write a config for the files of a folder.")
@@ -396,37 +384,34 @@ def _chosen(form: Form | None, output: str | None) -> Form:
 
 
 @contextmanager
-def _nothing_recorded() -> Iterator[None]:
-    """Add to errors of the disk, and to Ctrl-C, that nothing was recorded."""
-    try:
-        yield
-    except (OSError, KeyboardInterrupt) as error:
-        if not terminal.notes_of(error):
-            error.add_note("nothing was recorded")
-        raise
-
-
-@contextmanager
-def _reported(config: str, run: EvaluationOptions) -> Iterator[None]:
+def _reported(config: str, shown: ReportOptions) -> Iterator[None]:
+    """Write an error to the reports of a CI. Add to errors of the disk, and to Ctrl-C, that nothing was recorded."""
     try:
         yield
     except LockedError:
         raise
-    except Exception as error:
-        from rankledger.pipeline.report.verdicts import write_error_reports
-
-        reason = "; ".join(error.lines) if isinstance(error, InputError) else str(error) or type(error).__name__
-        summary = os.environ.get("GITHUB_STEP_SUMMARY")
-        try:
-            write_error_reports(
-                reason, name=config, junit_file=run.junit_file, markdown_file=run.markdown_file, summary=summary
-            )
-        except OSError as disk:
-            terminal.print_remark(f"{disk.filename or 'disk'}: {disk.strerror or disk}")
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, Exception):
+            _write_error_reports(error, config, shown)
+        if isinstance(error, OSError | KeyboardInterrupt) and not terminal.notes_of(error):
+            error.add_note("nothing was recorded")
         raise
 
 
-def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
+def _write_error_reports(error: Exception, config: str, shown: ReportOptions) -> None:
+    from rankledger.pipeline.report.verdicts import write_error_reports
+
+    reason = "; ".join(error.lines) if isinstance(error, InputError) else str(error) or type(error).__name__
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    try:
+        write_error_reports(
+            reason, name=config, junit_file=shown.junit_file, markdown_file=shown.markdown_file, summary=summary
+        )
+    except OSError as disk:
+        terminal.print_remark(f"{disk.filename or 'disk'}: {disk.strerror or disk}")
+
+
+def _finish(evaluation: Evaluation, shown: ReportOptions) -> None:
     from rankledger.pipeline.report.headline import headline_of
     from rankledger.pipeline.report.terminal import NO_RECORD
     from rankledger.pipeline.report.verdicts import write_reports
@@ -436,20 +421,20 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
             evaluation.verdicts,
             name=evaluation.name,
             happened=headline_of(evaluation),
-            junit_file=run.junit_file,
-            markdown_file=run.markdown_file,
+            junit_file=shown.junit_file,
+            markdown_file=shown.markdown_file,
             summary=os.environ.get("GITHUB_STEP_SUMMARY"),
         )
-        _print_evaluation(evaluation, as_json=run.as_json, quiet=run.quiet)
+        _print_evaluation(evaluation, as_json=shown.as_json, quiet=shown.quiet)
         for reason in evaluation.unsent:
             terminal.print_remark(f"alert not sent: {reason}; `rankledger sync` sends it")
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
-        if run.require_tracking and evaluation.record and not delivered:
+        if shown.require_tracking and evaluation.record and not delivered:
             terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")
     except OSError as error:
         error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else NO_RECORD)
         raise
-    terminal.leave(terminal.exit_code_of(evaluation, require_tracking=run.require_tracking))
+    terminal.leave(terminal.exit_code_of(evaluation, require_tracking=shown.require_tracking))
 
 
 def _print_verdicts(evaluation: Evaluation, *, height: int | None = None) -> None:
@@ -485,10 +470,6 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
             _print_verdicts(evaluation, height=terminal.height() - len(last) - _BELOW)
         terminal.print_lines(*last)
     terminal.print_remark(*evaluation.warnings)
-    _print_undelivered(evaluation)
-
-
-def _print_undelivered(evaluation: Evaluation) -> None:
     later = "`rankledger sync` delivers the record"
     if evaluation.unsaved:
         terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 
 from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.support.progress import quiet as no_progress
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.record.workspace import Backend
 
 
 def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
@@ -70,72 +66,56 @@ tracking_uri = click.option(
     metavar="URI",
     help="MLflow store; by default that of the record's config, for mlflow:RUN_ID that of MLFLOW_TRACKING_URI.",
 )
-no_tracking = click.option("--no-tracking", is_flag=True, help="Do not contact MLflow.")
+no_tracking = click.option(
+    "--no-tracking",
+    "tracking",
+    is_flag=True,
+    callback=lambda _context, _option, is_set: not is_set,
+    help="Do not contact MLflow.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet = click.option("-q", "--quiet", is_flag=True, callback=_be_quiet, expose_value=False, help="Show no progress.")
 
 
-class EvaluationOptions(NamedTuple):
-    """Options that `evaluate` and `nightly` share."""
+class ReportOptions(NamedTuple):
+    """Options of `evaluate` and `nightly` for what is printed and written besides the record."""
 
-    overrides: tuple[str, ...]
-    seed: int | None
-    jobs: int | None
-    backend: Backend | None
-    scheduler: str | None
-    runs_dir: str
-    records: str | None
-    no_tracking: bool
     require_tracking: bool
     junit_file: str | None
     markdown_file: str | None
     as_json: bool
     quiet: bool
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        names = ("jobs", "backend", "scheduler", "runs_dir")
-        seed = () if self.seed is None else (f"seed={self.seed}",)
-        return {name: getattr(self, name) for name in names} | {"overrides": (*self.overrides, *seed)}
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        command = ["rankledger", *sys.argv[1:]]
-        return self.reading | {"records": self.records, "tracking": not self.no_tracking, "command": command}
+_Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-class RecordOptions(NamedTuple):
-    """Options of commands that read records."""
+def _stack(*given: _Decorator) -> _Decorator:
+    """Return a decorator that adds options to a command in this order."""
 
-    name: str | None
-    runs_dir: str
-    records: str | None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        return self._asdict()
-
-
-_Command: TypeAlias = Callable[..., None]
-
-
-def _bundle(argument: str, kind: Callable[..., object], names: Iterable[str], *given: Any) -> Callable[..., _Command]:
-    def decorate(command: _Command) -> _Command:
-        @functools.wraps(command)
-        def with_options(**values: Any) -> None:
-            command(**{argument: kind(**{name: values.pop(name) for name in names})}, **values)
-
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
         for option in reversed(given):
-            option(with_options)
-        return with_options
+            command = option(command)
+        return command
 
     return decorate
 
 
-evaluation = _bundle(
-    "run",
-    EvaluationOptions,
-    EvaluationOptions._fields,
+def _bundle(argument: str, kind: Any, *given: _Decorator) -> _Decorator:
+    """Return a decorator that adds options and passes them to the command as one argument."""
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_options(**values: Any) -> None:
+            command(**{argument: kind(**{name: values.pop(name) for name in names})}, **values)
+
+        return _stack(*given)(with_options)
+
+    return decorate
+
+
+evaluation = _stack(
     overrides,
     seed,
     jobs,
@@ -150,19 +130,24 @@ evaluation = _bundle(
     runs_dir,
     records,
     no_tracking,
-    click.option("--require-tracking", is_flag=True, help="Exit with 5 if logging to MLflow or a promotion failed."),
-    file("--junit", "junit_file", help="Write the gate verdicts as JUnit XML."),
-    file("--markdown", "markdown_file", help="Write the gate verdicts as Markdown."),
-    as_json,
-    click.option(
-        "-q", "--quiet", is_flag=True, callback=_be_quiet, help="Show no progress, print only the record's path."
+    _bundle(
+        "shown",
+        ReportOptions,
+        click.option(
+            "--require-tracking", is_flag=True, help="Exit with 5 if logging to MLflow or a promotion failed."
+        ),
+        file("--junit", "junit_file", help="Write the gate verdicts as JUnit XML."),
+        file("--markdown", "markdown_file", help="Write the gate verdicts as Markdown."),
+        as_json,
+        click.option(
+            "-q", "--quiet", is_flag=True, callback=_be_quiet, help="Show no progress, print only the record's path."
+        ),
     ),
 )
-of_records = _bundle("where", RecordOptions, RecordOptions._fields, name, runs_dir, records, quiet)
+of_records = _stack(name, runs_dir, records, quiet)
 latex = _bundle(
     "style",
     TableStyle,
-    [field.name for field in fields(TableStyle)],
     click.option("--intervals", is_flag=True, help="LaTeX: write the confidence interval of each figure."),
     click.option("--sort", is_flag=True, help="LaTeX: write the best model first, not in the order of the config."),
     click.option("--arrows", is_flag=True, help="LaTeX: mark differences from the baseline with arrows up or down."),

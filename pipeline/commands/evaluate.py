@@ -1,37 +1,185 @@
-"""Evaluation and validation of a config, or of outputs in memory."""
+"""Evaluations of configs and of outputs in memory, and reading of inputs without evaluating them."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
 
 from rankledger.metrics.metric import MetricError
-from rankledger.pipeline.commands.evaluation import Evaluation
 from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.sources import Given, GivenPairs
 from rankledger.pipeline.config.yaml import KeyPath
-from rankledger.pipeline.data.inputs import Validation, read_inputs
+from rankledger.pipeline.data.inputs import Inputs, Validation, is_kept, read_inputs
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.data.outputs import left_to_evaluation
 from rankledger.pipeline.history.analysis import check_comparison
 from rankledger.pipeline.history.references import source_of_reference
+from rankledger.pipeline.record import evaluation as results
 from rankledger.pipeline.record.mlflow_stores import with_trusted_store
 from rankledger.pipeline.record.workspace import (
     Backend,
     MeasureLike,
+    Opened,
     Workspace,
     open_config,
     open_given,
     open_source,
     workers_of,
 )
-from rankledger.pipeline.run import evaluate_opened
+from rankledger.pipeline.run import evaluate_opened, write_temporary_record
 from rankledger.pipeline.support.errors import InputError, InputWarning
 from rankledger.pipeline.support.progress import work
 from rankledger.pipeline.support.text import without_credentials
 
+if TYPE_CHECKING:
+    from rankledger.pipeline.data.joined import RetrievedRanks
+    from rankledger.pipeline.explain import Explanation
+    from rankledger.pipeline.history.baselines import RecordedDataset
+    from rankledger.pipeline.history.comparison import ComparisonReport
+    from rankledger.pipeline.report.forms import Fit, Form, TableStyle
+
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(results.Evaluation):
+    """A complete evaluation, new or read from a record."""
+
+    _read: tuple[Opened, Inputs] | None = None
+
+    @classmethod
+    def from_results(cls, evaluation: results.Evaluation, read: tuple[Opened, Inputs] | None = None) -> Evaluation:
+        """Return the evaluation for users, with its config and inputs if they are in memory only."""
+        values = {field.name: getattr(evaluation, field.name) for field in fields(results.Evaluation)}
+        return cls(**values, _read=read)
+
+    @property
+    def headline(self) -> str:
+        """Sentences on what failed, where, since when, and who owns it, or that nothing did."""
+        from rankledger.pipeline.report.headline import headline_of
+
+        return headline_of(self)
+
+    def compare(self, base: str, candidate: str, *, measure: str | None = None, top: int = 10) -> ComparisonReport:
+        """Compare two models query by query.
+
+        Args:
+            base: Model to compare with.
+            candidate: Model to compare.
+            measure: Measure that orders the queries. By default the primary measure.
+            top: Number of queries to list on each dataset.
+
+        Raises:
+            InputError: The model or the measure does not exist.
+        """
+        from rankledger.pipeline.history.baselines import retrieved_ranks
+        from rankledger.pipeline.history.compare import compare_sides
+        from rankledger.pipeline.history.references import open_sides
+        from rankledger.pipeline.record.workspace import Workspace
+
+        def ranks(kept: RecordedDataset, of: str) -> RetrievedRanks:
+            known = self._read[1].ranks(kept.planned.name, of) if self._read else None
+            return known or retrieved_ranks(kept, of)
+
+        with self._record() as path:
+            texts = f"{path}#{base}", f"{path}#{candidate}"
+            sides = open_sides(*texts, name=None, workspace=Workspace.open("runs"))
+            return compare_sides(sides, texts, ranks, measure=measure, top=top)
+
+    def explain(
+        self, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None
+    ) -> Explanation:
+        """Explain the score of one query by its documents.
+
+        Args:
+            model: Model to explain.
+            query: Query to explain.
+            measure: Measure, computed or not. By default the primary measure.
+            dataset: Dataset. By default the one that judges the query.
+
+        Raises:
+            InputError: A name is unknown, or a file has changed.
+        """
+        from rankledger.pipeline.commands import explain
+
+        if self._read is not None:
+            opened, _ = self._read
+            return explain.explain_opened(opened, model=model, query=str(query), measure=measure, dataset=dataset)
+        with self._record() as path:
+            return explain.explain(str(path), model=model, query=str(query), measure=measure, dataset=dataset)
+
+    def to_latex(
+        self,
+        measures: Sequence[str] = (),
+        *,
+        intervals: bool = False,
+        sort: bool = False,
+        arrows: bool = False,
+        caption: str = "",
+        headers: Mapping[str, str] | None = None,
+        fit: Fit = "column",
+    ) -> str:
+        """Write a LaTeX table per dataset, of all measures that fit by default. See `TableStyle`."""
+        from rankledger.pipeline.report.forms import TableStyle
+
+        return self._report("latex", measures, TableStyle(intervals, sort, arrows, caption, headers or {}, fit))
+
+    def to_markdown(self, measures: Sequence[str] = ()) -> str:
+        """Write a summary for a pull request, by default of all measures that fit."""
+        return self._report("markdown", measures)
+
+    def report(self, path: str | Path, measures: Sequence[str] = ()) -> None:
+        """Write a report. The path ends in .html, .md, .tex or .csv.
+
+        Raises:
+            InputError: The path has another ending, or the measure does not exist.
+            OSError: The file cannot be written.
+        """
+        from rankledger.pipeline.report.forms import ENDINGS
+        from rankledger.pipeline.report.verdicts import write_text
+
+        form = ENDINGS.get(Path(path).suffix.lower())
+        if form is None:
+            raise InputError(f"{path}: unknown file type; let the name end in {', '.join(ENDINGS)}")
+        write_text(Path(path), self._report(form, measures))
+
+    def _report(self, form: Form, measures: Sequence[str], style: TableStyle | None = None) -> str:
+        from rankledger.pipeline.commands.report import report
+
+        with self._record() as path:
+            chosen = [measures] if isinstance(measures, str) else measures
+            return report(str(path), form=form, measures=chosen, style=style)
+
+    @contextmanager
+    def _record(self) -> Iterator[Path]:
+        if self.record is not None:
+            yield self.record.absolute()
+        elif self._read is None or not self.results:
+            raise InputError("no model output was evaluated, so there is nothing to show; see `failures`")
+        else:
+            with write_temporary_record(self, *self._read) as path:
+                try:
+                    yield path
+                except InputError as error:  # nobody knows the folder
+                    raise InputError(*(line.replace(str(path), self.evaluation_id) for line in error.lines)) from None
+
+    def __str__(self) -> str:
+        from rankledger.pipeline.report.terminal import leaderboard
+
+        return leaderboard(self, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
+
+    def _repr_html_(self) -> str:
+        from rankledger.pipeline.report.notebook import leaderboard
+
+        return leaderboard(self)
 
 
 @work()
@@ -217,3 +365,86 @@ def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
             except MetricError as error:
                 failing.setdefault(("metrics", measure.metric.name), f"{measure}: {error}")
     yield from failing.items()
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """Result of reading one shard."""
+
+    shard: str  # such as `3/16`
+    folder: str  # path or URL of the output cache
+    n_parsed: int
+    n_found: int
+    n_left: int  # outputs of all shards that the cache cannot hold
+    failures: tuple[Failure, ...]
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        were = "was" if self.n_found == 1 else "were"
+        outputs = "output" if self.n_parsed == 1 else "outputs"
+        return f"shard {self.shard}: {self.n_parsed} {outputs} read, {self.n_found} {were} in the cache ({self.folder})"
+
+
+@work()
+def read_shard(
+    config: str,
+    shard: str,
+    *,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    jobs: int | None = None,
+    backend: Backend | None = None,
+    scheduler: str | None = None,
+    runs_dir: str = "runs",
+) -> ShardResult:
+    """Read every Nth output of a config into the output cache. Score and record nothing.
+
+    Args:
+        config: Path of the config.
+        shard: `3/16` is the third of every sixteen outputs, in the order of the config.
+        overrides: `key.path=value` texts that set keys of the config.
+        date: Value of `{date}` in paths.
+        jobs: Number of workers, instead of the config's.
+        backend: `threads`, `processes` or `dask`, instead of the config's.
+        scheduler: Address of a Dask cluster, instead of the config's.
+        runs_dir: Runs folder with the output cache that all shards share.
+
+    Raises:
+        InputError: The config, the shard, judgments or documents are wrong, or the cache is off or not writable.
+    """
+    place, n_shards = _parsed(shard)
+    opened = open_config(config, overrides=overrides, date=date)
+    loaded, planned = opened.loaded, opened.planned
+    if not loaded.config.execution.cache:
+        raise InputError(f"{config}: execution.cache is off, and a shard only fills the cache; remove it or --shard")
+    store = replace(Workspace.open(runs_dir), cache_place=planned.cache).cache
+    store.refuse_unwritable()
+    keeps = {dataset.name: is_kept(dataset) for dataset in planned.datasets}
+    kept = [task for task in planned.tasks if keeps[task.dataset]]
+    tasks = tuple(kept[place - 1 :: n_shards])
+    datasets = tuple(dataset for dataset in planned.datasets if any(task.dataset == dataset.name for task in tasks))
+    inputs = read_inputs(
+        replace(planned, tasks=tasks, datasets=datasets),
+        loaded.config.conventions.resolved.conventions,
+        workers_of(loaded.config, jobs, backend, scheduler),
+        store=store,
+    )
+    n_parsed = sum(output.parsed for output in inputs.joined.values())
+    n_left = len(planned.tasks) - len(kept)
+    return ShardResult(
+        shard,
+        str(store.place),
+        n_parsed,
+        len(inputs.joined) - n_parsed,
+        n_left,
+        inputs.failures,
+        (*inputs.remarks, *([left_to_evaluation(n_left)] if n_left else [])),
+    )
+
+
+def _parsed(shard: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", shard, re.ASCII)
+    place, n_shards = (int(part) for part in found.groups()) if found else (0, 0)
+    if not 1 <= place <= n_shards:
+        raise InputError(f"--shard: found {shard!r}; write it as 3/16, from 1/16 to 16/16")
+    return place, n_shards

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from rankledger.pipeline.commands.evaluation import Evaluation
+from rankledger.pipeline.commands.evaluate import Evaluation
 from rankledger.pipeline.config.nightly import STABLE, Nightly
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import markers, plan, unlisted_replicates, unmatched_searches

@@ -1,25 +1,31 @@
-"""The command `rankledger trec_eval`: from two files to the output of trec_eval."""
+"""The output of trec_eval, byte for byte: its names, order and lines.
+
+Values are added in the order of the query ids as bytes, so that a mean between two figures of four decimals is rounded
+as there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import functools
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES, Profile
+from rankledger.metrics import conventional_scores
+from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, Aggregation, contributions
+from rankledger.metrics.block import Bools, Floats, JudgedBlock, sum_down
+from rankledger.metrics.conventions import PROFILES, Conventions, Profile
+from rankledger.metrics.gain import dcg, g, ndcg, ndcg_rel, rndcg
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.metrics.preferences import PREFERENCE_NAMES, preference_scores
-from rankledger.pipeline.commands.trec_eval_format import (
-    Printout,
-    TrecLine,
-    computed_rows,
-    relevance_strings,
-    trec_lines,
-)
+from rankledger.metrics.ranking import ap
 from rankledger.pipeline.config.sources import OutputKey
 from rankledger.pipeline.data.joined import Groups, JudgedOutput, Scores
 from rankledger.pipeline.data.trec_files import (
@@ -34,8 +40,420 @@ from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.scoring import score
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.parallel import Workers
+
+VERSIONS: Mapping[str, str] = MappingProxyType({"trec_eval": "9.0.4", "trec_eval_10": "10.0"})
+"""The profiles whose output can be printed, and the versions of trec_eval that they stand for."""
+
+FORMATS = ("qrels", "qrels_jg", "prefs", "qrels_prefs")
+"""The formats of judgments."""
+
+
+@dataclass(frozen=True)
+class TrecLine:
+    """Line of the output, of a query or of all."""
+
+    name: str
+    # `tag` is the name of the output, `queries` their number, `relevance` the grades of the first documents.
+    kind: Literal["tag", "queries", "relevance", "sum", "mean"]
+    measures: tuple[Measure, ...] = ()
+    combine: Callable[[Sequence[Floats]], Floats] = operator.itemgetter(0)
+    of_all: Measure | None = None  # summed for all queries together, if it is not the measure of each
+    length: int = 0  # documents that `relevance` shows
+    form: Literal["qrels", "qrels_jg", "prefs", ""] = "qrels"  # format of judgments that it needs; empty for any
+    compute: Callable[[JudgedBlock], Floats] | None = None  # values of a block that no measure has
+
+    @property
+    def aggregation(self) -> Aggregation:
+        return self.measures[0].aggregation if self.kind == "mean" else MEAN
+
+    @property
+    def of_each(self) -> bool:
+        """True if queries have this line."""
+        return self.kind == "relevance" or (bool(self.measures) and self.aggregation is not GEOMETRIC_MEAN)
+
+    @property
+    def needed(self) -> tuple[Measure, ...]:
+        return self.measures if self.of_all is None else (*self.measures, self.of_all)
+
+
+_Real = TypeVar("_Real", int, float)
+_New = Callable[..., Measure]  # a measure from a metric, its cutoff and parameters, at the level and by the profile
+_Entry = Callable[[str, str, _New], list[TrecLine]]  # the lines of a name, of what was written after its dot
+
+
+def _fixed(kind: Literal["tag", "queries"]) -> _Entry:
+    return lambda name, _written, _new: [TrecLine(name, kind, form="")]
+
+
+def _value(kind: Literal["sum", "mean"], metric: str) -> _Entry:
+    return lambda name, _written, new: [TrecLine(name, kind, (new(metric),))]
+
+
+def _cut(metric: str, usual: str = "5,10,15,20,30,100,200,500,1000") -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
+        _numbers(written or usual)
+        texts = (written or usual).split(",")  # as C's atol has them: 23.4 is 23, and 1e2 is 1
+        cutoffs = _distinct([int(float(re.split("[eE]", text)[0])) for text in texts])
+        return [TrecLine(f"{name}_{k}", "mean", (new(metric, k),)) for k in cutoffs]
+
+    return entry
+
+
+def _at_points(metric: str, parameter: str, usual: str) -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
+        points = _distinct(_numbers(written or usual))
+        return [TrecLine(f"{name}_{point:.2f}", "mean", (new(metric, **{parameter: point}),)) for point in points]
+
+    return entry
+
+
+def _with_gains(metric: str, function: Callable[[JudgedBlock], Floats]) -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
+        if not written and metric:
+            return [TrecLine(name, "mean", (new(metric),))]
+        gains = dict(map(_gain, written.split(","))) if written else {}
+
+        needs_relevant = new("num_rel").parameters["rel"] if metric == "rndcg" else None
+
+        def compute(block: JudgedBlock) -> Floats:
+            found = function(_regraded(block, gains))
+            return found if needs_relevant is None else np.where(block.n_relevant(needs_relevant) > 0, found, 0.0)
+
+        line = _named(name, written)
+        return [TrecLine(line, "mean", (external_measure(line),), compute=compute)]
+
+    return entry
+
+
+def _gain(written: str) -> tuple[float, float]:
+    grade, _, gain = written.partition("=")
+    if not grade.isdecimal() or not gain or _numbers(gain)[0] < 0:
+        raise ValueError(f"'{written}' gives no grade a gain of at least 0, as in 1=3.5")
+    return float(grade), _numbers(gain)[0]
+
+
+def _regraded(block: JudgedBlock, gains: Mapping[float, float]) -> JudgedBlock:
+    grades, judged = block.grades.copy(), block.judged_grades.copy()
+    for grade, gain in gains.items():
+        grades[block.grades == grade] = judged[block.judged_grades == grade] = gain
+    return replace(block, grades=grades, judged_grades=-np.sort(-judged, axis=0))
+
+
+def _of_groups(entry: _Entry) -> _Entry:
+    return lambda name, written, new: [replace(line, form="qrels_jg") for line in entry(name, written, new)]
+
+
+def _preference(kind: Literal["sum", "mean"]) -> _Entry:
+    return lambda name, _written, _new: [TrecLine(name, kind, (external_measure(name),), form="prefs")]
+
+
+def _with_persistence(metric: str, **given: float) -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
+        if not written:
+            return [TrecLine(name, "mean", (new(metric, **given),))]
+        parameter, _, value = written.partition("=")
+        if parameter != "p" or "," in value:
+            raise ValueError(f"the only parameter is p, as in {name}.p=0.8; grades are gains here")
+        return [TrecLine(f"{name}_{written}", "mean", (new(metric, **given, p=_numbers(value)[0]),))]
+
+    return entry
+
+
+def _relstring(name: str, written: str, _new: _New) -> list[TrecLine]:
+    length = int(_numbers(written)[0]) if written else 10
+    return [TrecLine(_named(name, written), "relevance", length=max(length, 0))]
+
+
+def _utility(name: str, written: str, new: _New) -> list[TrecLine]:
+    worths = _numbers(written or "1,-1,0,0")
+    if len(worths) != 4:
+        raise ValueError(f"{len(worths)} coefficients where 4 are needed, as in {name}.1,-1,0,0")
+    return [TrecLine(_named(name, written), "mean", (new("utility", **dict(zip("abcd", worths, strict=True))),))]
+
+
+def _eleven_points(name: str, written: str, new: _New) -> list[TrecLine]:
+    recalls = _numbers(written or _ELEVEN)[::-1]  # as they are added there, which is why this is not ap11
+    measures = tuple(new("iprec", recall=recall) for recall in recalls)
+    return [TrecLine(_named(name, written), "mean", measures, lambda rows: np.mean(rows, axis=0))]
+
+
+def _set_f(name: str, written: str, new: _New) -> list[TrecLine]:
+    square = _numbers(written)[0] if written else 1.0
+    if square < 0:
+        raise ValueError("the square of beta is at least 0")
+
+    def combine(rows: Sequence[Floats]) -> Floats:  # f is rounded once, this as often as there
+        precision, recall = rows
+        return (square + 1) * precision * recall / np.where(precision > 0, square * precision + recall, 1.0)
+
+    return [TrecLine(_named(name, written), "mean", (new("p"), new("r")), combine)]
+
+
+def _yaap(name: str, _written: str, new: _New) -> list[TrecLine]:
+    rel = new("ap").parameters["rel"]
+
+    def compute(block: JudgedBlock) -> Floats:  # the metric adds up logarithms, which rounds otherwise
+        summed = sum_down(ap.terms(block, rel=rel).terms)
+        return np.asarray(np.log((1 + summed) / (1 + block.n_relevant(rel) - summed)))
+
+    return [TrecLine(name, "mean", (external_measure(name),), compute=compute)]
+
+
+_ANY_GAIN = 1e-300
+_MULTIPLES = ".2,.4,.6,.8,1,1.2,1.4,1.6,1.8,2"
+_ELEVEN = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
+_TABLE: Mapping[str, _Entry] = {
+    "runid": _fixed("tag"),
+    "num_q": _fixed("queries"),
+    "num_ret": _value("sum", "num_ret"),
+    "num_rel": lambda name, _written, new: [TrecLine(name, "sum", (new("num_rel"),), of_all=new("num_rel", rel=1))],
+    "num_rel_ret": _value("sum", "tp"),
+    "map": _value("mean", "ap"),
+    "gm_map": _value("mean", "gmap"),
+    "Rprec": _value("mean", "rprec"),
+    "bpref": _value("mean", "bpref"),
+    "recip_rank": _value("mean", "rr"),
+    "iprec_at_recall": _at_points("iprec", "recall", _ELEVEN),
+    "P": _cut("p"),
+    "relstring": _relstring,
+    "recall": _cut("r"),
+    "infAP": _value("mean", "infap"),
+    "gm_bpref": _value("mean", "gm_bpref"),
+    "Rprec_mult": _at_points("rprec_mult", "factor", _MULTIPLES),
+    "utility": _utility,
+    "11pt_avg": _eleven_points,
+    "binG": _value("mean", "bing"),
+    "G": _with_gains("g", g),
+    "dcg": _with_gains("dcg", dcg),
+    "ideal_dcg": _with_gains("", lambda block: dcg(block.ideal())),
+    "ndcg": _with_gains("ndcg", ndcg),
+    "ndcg_rel": _with_gains("ndcg_rel", ndcg_rel),
+    "Rndcg": _with_gains("rndcg", lambda block: rndcg(block, rel=_ANY_GAIN)),
+    "ndcg_cut": _cut("ndcg"),
+    "map_cut": _cut("ap"),
+    "relative_P": _cut("relative_p"),
+    "success": _cut("success", "1,5,10"),
+    "set_P": _value("mean", "p"),
+    "set_relative_P": _value("mean", "relative_p"),
+    "set_recall": _value("mean", "r"),
+    "set_map": _value("mean", "set_map"),
+    "set_F": _set_f,
+    "num_nonrel_judged_ret": _value("sum", "num_nonrel_judged_ret"),
+    **{name: _preference("sum" if name.startswith("prefs_num") else "mean") for name in PREFERENCE_NAMES},
+    "map_avgjg": _of_groups(_value("mean", "ap")),
+    "P_avgjg": _of_groups(_cut("p")),
+    "Rprec_mult_avgjg": _of_groups(_at_points("rprec_mult", "factor", _MULTIPLES)),
+    "yaap": _yaap,
+    "rbp": _with_persistence("rbp", rel=1),  # whatever the level
+    "rbp_resid": _with_persistence("rbp_resid"),
+    "unj": _cut("unjudged", "5,10,20"),
+}
+_SINCE_10 = {"dcg", "ideal_dcg", "rbp", "rbp_resid", "unj"}
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "official": tuple(_TABLE)[:12],
+    "all_trec": tuple(name for name in _TABLE if not re.fullmatch("(ideal_)?dcg|yaap|prefs_.*|.*_avgjg", name)),
+    "all_prefs": ("runid", "num_q", *PREFERENCE_NAMES),
+    "prefs": ("runid", "num_q", *PREFERENCE_NAMES[:6]),
+    "qrels_jg": ("runid", "num_q", "map_avgjg", "P_avgjg", "Rprec_mult_avgjg"),
+    "set": (
+        *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility"),
+        *("set_P", "set_recall", "set_relative_P", "set_map", "set_F"),
+    ),
+}
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str) -> tuple[TrecLine, ...]:
+    """Return the lines of measures in trec_eval's order.
+
+    `names` are as after `-m`, such as `map`, `P.5,10` or `official`. The first parameters of a name count.
+
+    Raises:
+        InputError: A measure is unknown, its parameters are wrong, or it needs another format.
+    """
+    known = {name for name in _TABLE if profile.name == "trec_eval_10" or name not in _SINCE_10}
+    wanted: set[str] = set()
+    parameters: dict[str, str] = {}
+    for text in names:
+        name, dot, written = text.partition(".")
+        if dot:
+            parameters.setdefault(name, written)
+        found = known.intersection(_GROUPS.get(name, (name,)))
+        if not found or (dot and not written):
+            name = "all_trec" if name == "all_qrels" else name  # as trec_eval's own help says
+            meant = likely(name, [*known, *_GROUPS]) or f"; there are {', '.join(_GROUPS)} and single ones"
+            raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'{meant}")
+        wanted |= found
+
+    lines: list[TrecLine] = []
+    for name in (name for name in _TABLE if name in wanted):
+        try:
+            lines += _TABLE[name](name, parameters.get(name, ""), functools.partial(_measure, profile, level))
+        except ValueError as error:
+            raise InputError(f"{name}.{parameters[name]}: {error}") from None
+    for line in lines:
+        if line.form not in ("", form.removeprefix("qrels_") if form == "qrels_prefs" else form):
+            raise InputError(f"{line.name} needs judgments in the format {line.form}: write -R {line.form}")
+    return tuple(lines)
+
+
+def _measure(profile: Profile, level: int, metric: str, k: int | None = None, **given: float) -> Measure:
+    written = ",".join(f"{name}={value!r}" for name, value in given.items())
+    measure = Measure.parse(f"{metric}({written}){'' if k is None else f'@{k}'}", profile)
+    if level == 1 or "rel" in given or "rel" not in measure.parameters:
+        return measure
+    return _measure(profile, level, metric, k, **given, rel=level)
+
+
+def _named(name: str, written: str) -> str:
+    return f"{name}_{written}" if written else name
+
+
+def _numbers(written: str) -> list[float]:
+    texts = written.split(",")
+    for text in texts:
+        if not _NUMBER.fullmatch(text):
+            raise ValueError(f"'{text}' is not a number")
+    return [float(text) for text in texts]
+
+
+def _distinct(numbers: Sequence[_Real]) -> list[_Real]:
+    if len(set(numbers)) < len(numbers):
+        raise ValueError("a parameter occurs twice")
+    return sorted(numbers)
+
+
+_FORMATS = {"relevance": "'%s'", "sum": "%d", "mean": "%6.4f"}
+_MISSING_Z = -1_000_000.0  # what no mean and deviation are given for
+
+
+@dataclass(frozen=True, eq=False)
+class Printout:
+    """Lines in the order in which they are printed, and the scores in them."""
+
+    lines: tuple[TrecLine, ...]
+    scores: Scores  # of the lines' measures, for every judged query
+    relevance: Sequence[str]  # strings of the queries, if a line shows them
+    complete: bool  # `-c`: all judged queries count, not only those with output
+    # As in version 10 a query without output is one like any other. In version 9 it has no line and adds 0 to a mean.
+    shows_missing: bool
+    z_scores: Mapping[tuple[str, str], tuple[float, float]] | None = None  # `-Z`: mean and deviation by query and name
+
+    @cached_property
+    def counted(self) -> Bools:
+        """Queries in the means, a (Q,) mask."""
+        return np.ones(len(self.scores.missing), dtype=bool) if self.complete else ~self.scores.missing
+
+    @cached_property
+    def _rows(self) -> Mapping[Measure, Floats]:
+        return dict(zip(self.scores.measures, self.scores.values, strict=True))
+
+    def _values(self, line: TrecLine) -> Floats:
+        values = line.combine([self._rows[measure] for measure in line.measures])
+        return values if self.shows_missing or line.kind == "sum" else np.where(self.scores.missing, 0.0, values)
+
+    def _added(self, line: TrecLine) -> Floats:
+        """Return the (Q,) addends of a mean. NaN counts as 0."""
+        values = self._values(line)
+        added, _ = contributions(line.aggregation, values, np.ones(len(values)), undefined_is_zero=True)
+        added = added + 0.0  # -0.0 + 0.0 is 0.0, and C would print the sign
+        if self.z_scores is None:
+            return added
+        known = (self.z_scores.get((query_id, line.name)) for query_id in self.scores.query_ids)
+        found = np.array([_z_score(value, own) for value, own in zip(added.tolist(), known, strict=True)])
+        return found if self.shows_missing else np.where(self.scores.missing, added, found)
+
+    def averaged(self) -> Scores:
+        means = [line for line in self.lines if line.kind == "mean"]
+        shape = (len(means), int(self.counted.sum()))
+        values = [self._values(line)[self.counted] for line in means]
+        return replace(
+            self.scores,
+            query_ids=self.scores.query_ids[self.counted],
+            measures=tuple(line.measures[0] for line in means),
+            values=np.array(values).reshape(shape),
+            weights=np.ones(shape),
+            figures={},
+            missing=self.scores.missing[self.counted],
+        )
+
+    def of_each(self) -> Iterator[str]:
+        shown = self.counted if self.shows_missing else ~self.scores.missing
+        lines = [line for line in self.lines if line.of_each]
+        columns = [
+            [self.relevance[query] for query in np.flatnonzero(shown).tolist()]
+            if line.kind == "relevance"
+            else self._added(line)[shown].tolist()
+            for line in lines
+        ]
+        kinds = ["mean" if self.z_scores is not None and line.kind == "sum" else line.kind for line in lines]
+        pairs = zip(lines, kinds, strict=True)
+        template = "".join(f"{self._head(line)}\t\0\t{_FORMATS[kind]}\n" for line, kind in pairs)
+        for query_id, *values in zip(self.scores.query_ids[shown], *columns, strict=True):
+            yield template.replace("\0", query_id.replace("%", "%%")) % tuple(values)
+
+    def of_all(self, tag: str, intervals: Sequence[Estimate] = ()) -> Iterator[str]:
+        """Yield the lines of all queries together, with intervals if there are any."""
+        ends = iter([f"\t{interval.ci_low:6.4f}\t{interval.ci_high:6.4f}" for interval in intervals])
+        for line in self.lines:
+            if line.kind != "relevance":
+                beside = next(ends, "") if line.kind == "mean" else ""
+                yield f"{self._head(line)}\tall\t{self._total(line, tag)}{beside}\n"
+
+    def _head(self, line: TrecLine) -> str:
+        is_value = line.kind not in ("tag", "relevance")
+        return f"{'Z' if self.z_scores is not None and is_value else ''}{line.name:<22}"
+
+    def _total(self, line: TrecLine, tag: str) -> str:
+        n_queries = int(self.counted.sum())
+        if line.kind in ("tag", "queries"):
+            return tag if line.kind == "tag" else str(n_queries) if self.z_scores is None else f"{n_queries:6.4f}"
+        added = self._added(line)[self.counted]
+        total = np.cumsum(added)[-1]
+        if line.kind == "sum" and self.z_scores is not None:
+            return f"{total:6.4f}"
+        if line.kind == "sum":
+            measure = line.of_all if line.of_all is not None and self.complete else line.measures[0]
+            return f"{self._rows[measure][self.counted].sum():.0f}"
+        return f"{line.aggregation.backward(total / n_queries):6.4f}"
+
+
+def computed_rows(
+    joined: JudgedOutput, conventions: Conventions, lines: Sequence[TrecLine]
+) -> Mapping[Measure, Floats]:
+    """Return the (Q,) values of the lines that compute their own."""
+    blocks = [conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)]
+    return {
+        line.measures[0]: np.concatenate([line.compute(block) for block in blocks]) for line in lines if line.compute
+    }
+
+
+def _judged(joined: JudgedOutput) -> Iterator[JudgedBlock]:
+    return (block for block in joined.blocks if isinstance(block, JudgedBlock))
+
+
+def _z_score(value: float, known: tuple[float, float] | None) -> float:
+    if known is None:
+        return _MISSING_Z
+    mean, deviation = known
+    if deviation:
+        return (value - mean) / deviation
+    return 0.0 if value == mean else _MISSING_Z
+
+
+def relevance_strings(joined: JudgedOutput, conventions: Conventions, length: int) -> list[str]:
+    """Return the grades of each query's first documents as signs: `-` unjudged, `.` negative, `>` above 9."""
+    found = []
+    for block in (conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)):
+        for query, n_retrieved in enumerate(block.n_retrieved):
+            signs = ["-"] * min(length, int(n_retrieved))
+            for rank, grade in zip(block.ranks[:, query], block.grades[:, query], strict=True):
+                if rank <= len(signs):
+                    signs[int(rank) - 1] = "." if grade < 0 else ">" if grade > 9 else f"{grade:.0f}"
+            found.append("".join(signs))
+    return found
 
 
 def trec_eval(
@@ -61,7 +479,7 @@ def trec_eval(
         qrels: Path of the judgments.
         ranking: Path of the ranking. `-` is standard input.
         measures: Names as after `-m`. By default `official`.
-        profile: One of `trec_eval_format.VERSIONS`.
+        profile: `trec_eval` or `trec_eval_10`.
         each, complete, summary, level, depth, judged_only, n_documents, form, z_scores: Options `-q`, `-c`, not `-n`,
             `-l`, `-M`, `-J`, `-N`, `-R` and `-Z`.
         intervals: True prints confidence intervals of means.

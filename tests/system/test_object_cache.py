@@ -11,7 +11,7 @@ import pyarrow.fs
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.shards import read_shard
+from rankledger.pipeline.commands.evaluate import read_shard
 from rankledger.pipeline.data.cache import JudgmentsKey, OutputCache
 from rankledger.pipeline.data.rows import Content
 from rankledger.pipeline.record.evaluation import Evaluation

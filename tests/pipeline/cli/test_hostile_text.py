@@ -127,7 +127,7 @@ def test_the_message_of_a_bug_is_no_command(run_cli: Command, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("\x1b[31m\n::error::forged\r##[error]")
 
-    monkeypatch.setattr("rankledger.pipeline.commands.evaluate.evaluate", broken)
+    monkeypatch.setattr("rankledger.pipeline.commands.evaluate.evaluate_config", broken)
 
     code, _, err = checked(run_cli("evaluate", "any.yaml"))
 

@@ -13,8 +13,8 @@ from pyarrow import feather
 from pyarrow import table as arrow_table
 
 import rankledger
+from rankledger.pipeline.commands.browse import formats
 from rankledger.pipeline.commands.init import init
-from rankledger.pipeline.commands.listing import formats
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import content_of
 from rankledger.pipeline.data.readers import read_judgments, read_queries, read_ranking

@@ -16,7 +16,7 @@ import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.commands.listing import measures
+from rankledger.pipeline.commands.browse import measures
 from rankledger.pipeline.config.own_metrics import own_metric, try_metric
 from rankledger.pipeline.record.metrics import record_metric, recorded_metric
 from rankledger.pipeline.support.errors import InputError

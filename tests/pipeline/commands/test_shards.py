@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.shards import read_shard
+from rankledger.pipeline.commands.evaluate import read_shard
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import rating_collection, search_collection, write_config
 from tests.support.records import manifest_of

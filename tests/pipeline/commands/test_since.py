@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 import rankledger
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.commands.evaluation import Evaluation
+from rankledger.pipeline.commands.evaluate import Evaluation
 from rankledger.pipeline.inference.tables import ChangeSince
 from rankledger.pipeline.record.folder import FIGURES
 from rankledger.pipeline.report.terminal import as_data

@@ -1,17 +1,14 @@
-"""Commands that explain, for other tools, and references: from `explain` and `plan` to `formats` and `schema`."""
+"""Commands that explain and keep records, for other tools, and references: from `explain` to `schema`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from rankledger.pipeline.cli import options, terminal
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.cli.options import RecordOptions
 
 
 @click.command(short_help="Show how a query gets its score.")
@@ -39,20 +36,7 @@ if TYPE_CHECKING:
 @options.overrides
 @options.date
 @options.of_records
-def explain(
-    where: RecordOptions,
-    source: str,
-    models: tuple[str, ...],
-    query: str | None,
-    measure: str | None,
-    dataset: str | None,
-    replicate: str | None,
-    under: str | None,
-    inputs: str | None,
-    form: str | None,
-    overrides: tuple[str, ...],
-    date: str | None,
-) -> None:
+def explain(source: str, models: tuple[str, ...], query: str | None, form: str | None, **arguments: Any) -> None:
     """Show how a query gets its score: what each document adds, the ideal list, and the final division.
 
     A RECORD, a reference as in `rankledger show --help`, can be explained if its inputs are unchanged.
@@ -72,20 +56,8 @@ def explain(
             "Missing option '--query': name a query; `rankledger compare` and the page list those that changed most, "
             "and the record's scores.parquet has the scores of all."
         )
-    explanation = explain(
-        source,
-        model=models[0],
-        against=models[1] if len(models) == 2 else None,
-        query=query,
-        measure=measure,
-        dataset=dataset,
-        replicate=replicate,
-        under=under,
-        inputs=inputs,
-        **where.arguments,
-        overrides=overrides,
-        date=date,
-    )
+    against = models[1] if len(models) == 2 else None
+    explanation = explain(source, model=models[0], against=against, query=query, **arguments)
     terminal.print_result(explanation, form, json=as_data, markdown=markdown, table=tables)
 
 
@@ -116,19 +88,7 @@ class _Margin(click.types.FloatParamType):
 @options.file("--html", "html_file", help="Write the plan as a page, with charts of the power.")
 @options.form
 @options.of_records
-def plan(
-    where: RecordOptions,
-    record: str,
-    margin: float,
-    measure: str | None,
-    against: str | None,
-    change: float,
-    power: float,
-    slices: bool,
-    csv_file: str | None,
-    html_file: str | None,
-    form: str | None,
-) -> None:
+def plan(record: str, csv_file: str | None, html_file: str | None, form: str | None, **arguments: Any) -> None:
     """Show how many queries a gate needs to pass a model, by the paired differences of RECORD.
 
     RECORD and REFERENCE are as in `rankledger show --help`; by default each model of the last evaluation is compared
@@ -143,16 +103,7 @@ def plan(
     from rankledger.pipeline.report.plans import plan_data, plan_html, plan_markdown, plan_tables
     from rankledger.pipeline.report.verdicts import write_text
 
-    found = plan(
-        record,
-        margin=margin,
-        measure=measure,
-        against=against,
-        change=change,
-        power=power,
-        slices=slices,
-        **where.arguments,
-    )
+    found = plan(record, **arguments)
     if csv_file is not None:
         write_curve(found, csv_file)
     if html_file is not None:
@@ -167,7 +118,7 @@ def plan(
 @options.date
 @options.jobs
 @options.quiet
-def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: int | None) -> None:
+def validate(config: str, **arguments: Any) -> None:
     """Read every file that CONFIG names, compute nothing, and print what would be evaluated.
 
     Exits with 4 if a model output is missing or was refused.
@@ -179,7 +130,7 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
     from rankledger.pipeline.commands.evaluate import validate
     from rankledger.pipeline.report.terminal import matrix
 
-    validation = validate(config, overrides=overrides, date=date, jobs=jobs)
+    validation = validate(config, **arguments)
     terminal.print_text(matrix(validation, width=terminal.width()))
     terminal.print_remark(*validation.warnings)
     terminal.leave(terminal.INCOMPLETE if validation.failures else terminal.DONE)
@@ -196,7 +147,7 @@ def measures(name: str | None, own: bool, config: str | None) -> None:
     Example:
         rankledger measures ndcg
     """
-    from rankledger.pipeline.commands.listing import measures
+    from rankledger.pipeline.commands.browse import measures
 
     terminal.print_text(measures(name or None, own=own, config=config))
 
@@ -212,9 +163,7 @@ def measures(name: str | None, own: bool, config: str | None) -> None:
 @options.runs_dir
 @options.records
 @options.quiet
-def find(
-    published: str, measure: str | None, name: str | None, as_json: bool, runs_dir: str, records: str | None
-) -> None:
+def find(published: str, as_json: bool, **arguments: Any) -> None:
     """Find the records with a figure that rounds to FIGURE, such as 0.4312 or 43.12%.
 
     The figure is compared to as many digits as it has.
@@ -226,7 +175,7 @@ def find(
     from rankledger.pipeline.commands.browse import find
     from rankledger.pipeline.report.changes import figure_matches
 
-    figures = find(published, measure=measure, name=name, runs_dir=runs_dir, records=records)
+    figures = find(published, **arguments)
     if as_json:
         terminal.print_json(asdict(figures))
     else:
@@ -238,7 +187,7 @@ def find(
 @click.option("--output", metavar="DIR", type=click.Path(), required=True, help="Folder to write into.")
 @options.tracking_uri
 @options.of_records
-def export(where: RecordOptions, reference: str, output: str, tracking_uri: str | None) -> None:
+def export(reference: str, output: str, **arguments: Any) -> None:
     """Write an evaluation in the schema of Every Eval Ever 0.3.0, and print the paths of the files.
 
     REFERENCE (by default `last`) is one of those in `rankledger show --help`. Each model has a file of figures with
@@ -250,12 +199,12 @@ def export(where: RecordOptions, reference: str, output: str, tracking_uri: str 
     """
     from rankledger.pipeline.commands.report import export
 
-    files = export(reference, output, tracking_uri=tracking_uri, **where.arguments)
+    files = export(reference, output, **arguments)
     terminal.print_lines(*map(str, files))
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    from rankledger.pipeline.commands.trec_eval_format import VERSIONS
+    from rankledger.pipeline.commands.trec_eval import VERSIONS
 
     if wanted:
         click.echo(f"trec_eval version {VERSIONS[context.params.get('profile', 'trec_eval')]}", err=True)
@@ -275,7 +224,9 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
     help="Measure or group of measures; may be repeated.",
 )
 @click.option("-c", "--complete_rel_info_wanted", "complete", is_flag=True, help="Average over all judged queries.")
-@click.option("-n", "--nosummary", is_flag=True, help="Print no averages.")
+@click.option(
+    "-n", "--nosummary", "summary", is_flag=True, callback=lambda _c, _o, is_set: not is_set, help="Print no averages."
+)
 @click.option(
     "-l", "--level_for_rel", "level", type=click.IntRange(1), default=1, help="Lowest grade that is relevant."
 )
@@ -307,7 +258,9 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
     is_eager=True,
     help="Version to match: 9.0.4 or 10.0.",
 )
-@click.option("--with-intervals", is_flag=True, help="Print a 95% interval next to each mean, in two more columns.")
+@click.option(
+    "--with-intervals", "intervals", is_flag=True, help="Print a 95% interval next to each mean, in two more columns."
+)
 @click.option(
     "-v",
     "--version",
@@ -316,48 +269,16 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
     expose_value=False,
     help="Print the version that is matched.",
 )
-def trec_eval(
-    qrels: str,
-    ranking: str,
-    each: bool,
-    measures: tuple[str, ...],
-    complete: bool,
-    nosummary: bool,
-    level: int,
-    depth: int | None,
-    judged_only: bool,
-    n_documents: int,
-    form: str,
-    z_scores: str | None,
-    profile: str,
-    with_intervals: bool,
-) -> None:
+def trec_eval(qrels: str, ranking: str, **arguments: Any) -> None:
     """Print what trec_eval prints for QRELS and RANKING (- is standard input), byte for byte.
 
     \b
     Example:
         rankledger trec_eval -q -m map -m P.5,10 qrels.txt ranking.txt
     """
-    from rankledger.pipeline.commands.trec_eval import trec_eval as run
+    from rankledger.pipeline.commands.trec_eval import trec_eval
 
-    terminal.print_bytes(
-        run(
-            qrels,
-            ranking,
-            measures=measures,
-            profile=profile,
-            each=each,
-            complete=complete,
-            summary=not nosummary,
-            level=level,
-            depth=depth,
-            judged_only=judged_only,
-            n_documents=n_documents,
-            intervals=with_intervals,
-            form=form,
-            z_scores=z_scores,
-        )
-    )
+    terminal.print_bytes(trec_eval(qrels, ranking, **arguments))
 
 
 @click.command(short_help="List the formats of input files.")
@@ -369,7 +290,7 @@ def formats(own: bool) -> None:
     Example:
         rankledger formats --own
     """
-    from rankledger.pipeline.commands.listing import formats
+    from rankledger.pipeline.commands.browse import formats
 
     terminal.print_text(formats(own=own))
 
@@ -385,3 +306,205 @@ def schema() -> None:
     from rankledger.pipeline.config.schema import schema
 
     terminal.print_json(schema(), indent=2)
+
+
+@click.command(short_help="Accept a record as the baseline of gates.")
+@click.argument("record")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="MODEL",
+    help="Model to accept it for; may be repeated. By default all models of the record.",
+)
+@click.option("--failed", is_flag=True, help="Accept it even if its gates failed.")
+@click.option("--reason", required=True, help="Why; kept in accepted.yaml.")
+@options.name
+@click.option(
+    "--config", type=click.Path(), help="Config next to accepted.yaml, gives --name; by default the evaluated one."
+)
+@options.runs_dir
+@options.records
+def accept(record: str, **arguments: Any) -> None:
+    """Accept RECORD as the baseline of gates with `against: accepted`.
+
+    RECORD is a reference as in `rankledger show --help`.
+
+    \b
+    Example:
+        rankledger accept last --name nightly --reason "new index"
+        rankledger accept 2026-11-20 --model bm25 --failed --reason "checked"
+    """
+    from rankledger.pipeline.commands.upkeep import accept
+    from rankledger.pipeline.report.messages import acceptance
+
+    accepted = accept(record, **arguments)
+    terminal.print_lines(*acceptance(accepted))
+
+
+@click.command(short_help="Tag a model version in MLflow with its outputs.")
+@click.argument("config", type=click.Path())
+@click.option("--model", required=True, metavar="MODEL", help="Model whose `promote` and `model_uri` name the version.")
+@options.date
+@options.overrides
+@options.runs_dir
+@options.quiet
+def tag_outputs(config: str, **arguments: Any) -> None:
+    """Tag the version in MLflow that made the outputs of a model in CONFIG with the digest of these outputs.
+
+    Run it in the job that writes the outputs. Without the tag, or if the evaluated outputs are others, the version is
+    not promoted.
+
+    \b
+    Example:
+        rankledger tag-outputs configs/nightly.yaml --model dense
+    """
+    from rankledger.pipeline.commands.upkeep import tag_outputs
+
+    tagged = tag_outputs(config, **arguments)
+    terminal.print_lines(str(tagged))
+
+
+@click.command(short_help="Retry uploads, deliveries, promotions and alerts.")
+@options.runs_dir
+@options.records
+@options.tracking_uri
+@click.option("--again", is_flag=True, help="Log again what MLflow had before, as after `mlflow gc`.")
+@options.quiet
+def sync(**arguments: Any) -> None:
+    """Retry pending uploads, MLflow deliveries and promotions, oldest first, then alerts that did not arrive.
+
+    Your own records go to the store and the targets that their config names. A record of somebody else goes to
+    --tracking-uri, or to MLFLOW_TRACKING_URI if its config names no other store, or nowhere. Exits with 5 if a delivery
+    failed.
+
+    \b
+    Example:
+        rankledger sync --records s3://eval/records
+    """
+    from rankledger.pipeline.delivery.deliver import sync
+
+    failed = False
+    for synced in sync(**arguments):
+        done = ["uploaded"] if synced.uploaded else []
+        done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
+        done += [f"alert sent to {target}" for target in synced.alerted]
+        done += synced.promotions
+        done += [f"not delivered: {synced.reason}"] if synced.reason else []
+        done += [f"not promoted: {synced.unpromoted}"] if synced.unpromoted else []
+        terminal.print_lines(f"{synced.evaluation_id}: {', '.join(done)}")
+        failed |= bool(synced.reason or synced.unpromoted)
+    terminal.leave(terminal.NOT_RECORDED if failed else terminal.DONE)
+
+
+@click.command(short_help="Delete old records, their runs and unused cache.")
+@click.option("--keep-days", type=click.IntRange(0), required=True, help="Keep records newer than this many days.")
+@click.option("--yes", "delete", is_flag=True, help="Delete (default: dry run).")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Config next to accepted.yaml, if the evaluated one is not here; may be repeated.",
+)
+@options.no_tracking
+@options.runs_dir
+@options.records
+@options.tracking_uri
+@options.quiet
+def prune(**arguments: Any) -> None:
+    """Delete records older than --keep-days, their MLflow runs, and outputs in the cache that were not used since.
+
+    These records stay: accepted ones, the baselines of a record that stays, those not delivered yet, and the last one
+    of each evaluation. MLflow can restore runs until `mlflow gc`. Exits with 5 if MLflow could not be reached.
+
+    \b
+    Example:
+        rankledger prune --keep-days 90
+    """
+    from rankledger.pipeline.commands.upkeep import prune
+    from rankledger.pipeline.report.messages import pruning_lines
+
+    pruned = prune(**arguments)
+    terminal.print_lines(*pruning_lines(pruned))
+    for failure in pruned.failures:
+        terminal.print_remark(f"{failure}; use --no-tracking to prune without MLflow")
+    terminal.leave(terminal.NOT_RECORDED if pruned.failures else terminal.DONE)
+
+
+@click.command(short_help="Check every file of a record against its hash.")
+@click.argument("record", metavar="RECORD", type=click.Path())
+@options.no_tracking
+@options.tracking_uri
+@options.of_records
+def verify(record: str, **arguments: Any) -> None:
+    """Check that RECORD is unchanged: its files by the manifest, the manifest by its receipt and MLflow.
+
+    RECORD is a reference as in `rankledger show --help`. Exits with 2 if it has changed, and names the files.
+
+    \b
+    Example:
+        rankledger verify last --name nightly
+        rankledger verify 20261120T020000Z-nightly-1f0c9a2b
+    """
+    from rankledger.pipeline.commands.upkeep import verify
+    from rankledger.pipeline.report.messages import verification
+
+    verified = verify(record, **arguments)
+    terminal.print_lines(verification(verified.record, verified.n_files, verified.witnesses))
+    for remark in verified.remarks:
+        terminal.print_remark(f"not compared with MLflow: {remark}")
+
+
+@click.command(short_help="Evaluate a record again and compare the result.")
+@click.argument("record", metavar="RECORD", type=click.Path())
+@click.option(
+    "--inputs", type=click.Path(), metavar="FOLDER", help="Folder that the inputs moved to; found by size and hash."
+)
+@options.jobs
+@options.as_json
+@options.tracking_uri
+@options.of_records
+def reproduce(record: str, as_json: bool, **arguments: Any) -> None:
+    """Evaluate RECORD again, and say if the result is identical, equal to 1e-12, or different and why.
+
+    RECORD is a reference as in `rankledger show --help`. MLflow is asked only for the record of a run that is not here.
+    Exits with 1 if the result is different, with 2 if an input cannot be found.
+
+    \b
+    Example:
+        rankledger reproduce last --name nightly
+        rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b
+    """
+    from rankledger.pipeline.commands.reproduce import reproduce
+    from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
+
+    reproduction = reproduce(record, **arguments)
+    if as_json:
+        terminal.print_json(reproduction_data(reproduction))
+    else:
+        terminal.print_lines(*reproduction_lines(reproduction))
+    terminal.leave(terminal.DIFFERENT if reproduction.verdict == "different" else terminal.DONE)
+
+
+@click.command("list", short_help="List the recorded evaluations.")
+@click.option("--name", help="Evaluation to list; by default all.")
+@options.as_json
+@options.runs_dir
+@options.records
+@options.quiet
+def list_evaluations(as_json: bool, **arguments: Any) -> None:
+    """List the recorded evaluations, most recent first.
+
+    \b
+    Example:
+        rankledger list --name quickstart
+    """
+    from rankledger.pipeline.commands.browse import list_evaluations
+    from rankledger.pipeline.report.changes import record_list
+
+    evaluations = list_evaluations(**arguments)
+    if as_json:
+        terminal.print_json(asdict(evaluations))
+    else:
+        terminal.print_text(record_list(evaluations, width=terminal.width()))
