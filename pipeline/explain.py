@@ -16,7 +16,7 @@ import numpy as np
 from rankledger.metrics import conventional_scores
 from rankledger.metrics.block import Floats, JudgedBlock, Terms
 from rankledger.metrics.conventions import Conventions, Profile
-from rankledger.metrics.measure import Measure, Value
+from rankledger.metrics.measure import Measure
 from rankledger.metrics.pairs import RatingsBlock, absolute_errors, log_losses, squared_errors, squared_gaps
 from rankledger.pipeline.config.sources import Replicate
 from rankledger.pipeline.data.joined import QueryList
@@ -276,6 +276,7 @@ def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
     others = [] if condensed else _unjudged_lines(query, conventions, min(HEAD, measure.k or HEAD))
     n_listed = min(len(query.retrieved), conventions.depth or len(query.retrieved))
     n_retrieved = int(block.n_retrieved[0])
+    divided = not (isinstance(terms.divisor, float) and terms.divisor == 1)
     ideal = None
     if terms.ideal is not None:  # of subtopics it is ordered by what each document adds to those above it
         ideal = tuple(_ideal_lines(query, terms.ideal, judged, named="subtopics" not in measure.metric.needs))
@@ -284,7 +285,12 @@ def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
         "n_retrieved": n_retrieved,
         "n_condensed": n_listed - n_retrieved if condensed else 0,
         "ideal": ideal,
-        "sum": _sum(terms),
+        "sum": ScoreTotal(
+            total=float(terms.terms.cumsum(axis=0)[-1, 0]),
+            rest=None if terms.rest is None else _plain(terms.rest[0]),
+            scale=float(terms.scale),
+            divisor=float(np.broadcast_to(terms.divisor, 1)[0]) if divided else None,
+        ),
     }
 
 
@@ -368,20 +374,12 @@ def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
     }
 
 
-def _sum(terms: Terms) -> ScoreTotal:
-    divided = not (isinstance(terms.divisor, float) and terms.divisor == 1)
-    divisor = float(np.broadcast_to(terms.divisor, 1)[0]) if divided else None
-    rest = None if terms.rest is None else _plain(terms.rest[0])
-    total = float(terms.terms.cumsum(axis=0)[-1, 0])
-    return ScoreTotal(total, rest, float(terms.scale), divisor)
-
-
 def _why(query: QueryList, measure: Measure) -> str:
     if isinstance(query.block, RatingsBlock):
         return "where no document has both a rating and a prediction"
     documented = " ".join((inspect.getdoc(measure.metric.function) or "").split())
-    stated = re.search(r"NaN (where .+?)[.;]", documented)
-    reason = stated[1] if stated else "where the query has no relevant document and such are skipped"
+    stated = re.search(r"NaN (?:if|where) (.+?)[.;]", documented)
+    reason = f"where {stated[1]}" if stated else "where the query has no relevant document and such are skipped"
     grades = [query.grades[row] for row in query.kept]
     return f"{reason} ({len(grades)} judged, the greatest grade {max(grades):g}; {len(query.retrieved)} retrieved)"
 
@@ -398,98 +396,72 @@ def _plain(value: Any) -> float | bool | None:
 
 Listed: TypeAlias = Callable[[Conventions], QueryList]
 Definition: TypeAlias = tuple[Measure, Profile]
-
-
-@dataclass(frozen=True)
-class _Difference:
-    name: str
-    own: object
-    other: object
-    because: str
-    make: Callable[[Definition], Definition]
+Difference: TypeAlias = tuple[str, object, object, str, Callable[[Definition], Definition]]
+"""Name, choice of the evaluation, choice of the other profile, reason, and the change from one to the other."""
 
 
 def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> ProfileComparison:
     """Compare the score of a query with its score under another profile, choice by choice."""
     listed = cache(listed)
-    found = [*_of_conventions(measure, own, other), *_of_parameters(measure, own, other)]
-    before, after = (_outcome(listed, measure, own, made) for made in ([], found))
+    differences = [*_list_differences(measure, own, other)]
+    changes = [change for *_, change in differences]
+    before, after = (_score_changed(listed, measure, own, made) for made in ([], changes))
     choices = [
         ConventionChoice(
-            name=choice.name,
-            own=_written(choice.own),
-            other=_written(choice.other),
-            alone=_outcome(listed, measure, own, [choice]),
-            all_others=_outcome(listed, measure, own, [one for one in found if one is not choice]),
-            because=choice.because,
+            name=name,
+            own="all" if ours is None else str(ours),
+            other="all" if theirs is None else str(theirs),
+            alone=_score_changed(listed, measure, own, [change]),
+            all_others=_score_changed(listed, measure, own, [one for one in changes if one is not change]),
+            because=because,
         )
-        for choice in found
+        for name, ours, theirs, because, change in differences
     ]
     idle = [choice for choice in choices if choice.alone.same_as(before) and choice.all_others.same_as(after)]
     return ProfileComparison(other, after, tuple(choice for choice in choices if choice not in idle), tuple(idle))
 
 
-def _of_conventions(measure: Measure, own: Profile, other: Profile) -> Iterator[_Difference]:
+def _list_differences(measure: Measure, own: Profile, other: Profile) -> Iterator[Difference]:
+    def explain_choice(choice: str) -> str:
+        profile = other if choice in other.because else own
+        return f"{profile.name}: {profile.because.get(choice, 'as the metric has it')}"
+
+    def change_convention(name: str, definition: Definition) -> Definition:
+        measure, profile = definition
+        if name != "ties":
+            return measure, profile.with_conventions(**{name: getattr(other.conventions_of(metric), name)})
+        conventions = replace(profile.conventions, ties=other.conventions.ties)
+        return measure, replace(profile, conventions=conventions, ties=other.ties)
+
+    def change_default(name: str, definition: Definition) -> Definition:
+        return definition[0].with_default(name, defaults[1].get(name)), definition[1]
+
     metric = measure.metric.name
-    ours, theirs = own.conventions_of(metric), other.conventions_of(metric)
     for name in (field.name for field in fields(Conventions)):
-        before, after = getattr(ours, name), getattr(theirs, name)
-        if before != after:
-            because = _because(own, other, metric if name == "ties" and metric in other.ties else name)
-            make = partial(_with_ties, other) if name == "ties" else partial(_with_convention, name, after)
-            yield _Difference(name, before, after, because, make)
-
-
-def _with_ties(other: Profile, definition: Definition) -> Definition:
-    measure, profile = definition
-    conventions = replace(profile.conventions, ties=other.conventions.ties)
-    return measure, replace(profile, conventions=conventions, ties=other.ties)
-
-
-def _with_convention(name: str, value: object, definition: Definition) -> Definition:
-    measure, profile = definition
-    return measure, profile.with_conventions(**{name: value})
-
-
-def _of_parameters(measure: Measure, own: Profile, other: Profile) -> Iterator[_Difference]:
-    ours, theirs = (profile.defaults.get(measure.metric.name, {}) for profile in (own, other))
+        ours, theirs = (getattr(profile.conventions_of(metric), name) for profile in (own, other))
+        if ours != theirs:
+            because = explain_choice(metric if name == "ties" and metric in other.ties else name)
+            yield name, ours, theirs, because, partial(change_convention, name)
+    defaults = [profile.defaults.get(metric, {}) for profile in (own, other)]
     for name, parameter in measure.metric.parameters.items():
-        before, after = (defaults.get(name, parameter.default) for defaults in (ours, theirs))
-        if name not in dict(measure.given) and before != after:
-            because = _because(own, other, measure.metric.name)
-            yield _Difference(name, before, after, because, partial(_with_default, name, theirs.get(name)))
+        ours, theirs = (values.get(name, parameter.default) for values in defaults)
+        if name not in dict(measure.given) and ours != theirs:
+            yield name, ours, theirs, explain_choice(metric), partial(change_default, name)
 
 
-def _with_default(name: str, value: Value | None, definition: Definition) -> Definition:
-    measure, profile = definition
-    return measure.with_default(name, value), profile
-
-
-def _because(own: Profile, other: Profile, choice: str) -> str:
-    profile = other if choice in other.because else own
-    return f"{profile.name}: {profile.because.get(choice, 'as the metric has it')}"
-
-
-def _outcome(listed: Listed, measure: Measure, own: Profile, made: Sequence[_Difference]) -> Outcome:
+def _score_changed(
+    listed: Listed, measure: Measure, own: Profile, changes: Sequence[Callable[[Definition], Definition]]
+) -> Outcome:
     definition = (measure, own)
     try:
-        for choice in made:
-            definition = choice.make(definition)
+        for change in changes:
+            definition = change(definition)
         conventions = definition[1].conventions
         query = listed(replace(conventions, missing_queries="empty"))
-        refused = _refused(query, conventions)
-        return Outcome(None, None, refused) if refused else outcome(query, *definition)
+        if conventions.missing_queries == "error" and not query.retrieved:
+            return Outcome(None, None, "a query without output")
+        if conventions.negative_grades == "error" and min(query.grades[row] for row in query.kept) < 0:
+            return Outcome(None, None, "a negative grade")
+        return outcome(query, *definition)
     except (InputError, ValueError) as error:
         return Outcome(None, None, str(error))
-
-
-def _refused(query: QueryList, conventions: Conventions) -> str | None:
-    if conventions.missing_queries == "error" and not query.retrieved:
-        return "a query without output"
-    if conventions.negative_grades == "error" and min(query.grades[row] for row in query.kept) < 0:
-        return "a negative grade"
-    return None
-
-
-def _written(value: object) -> str:
-    return "all" if value is None else str(value)
