@@ -25,7 +25,6 @@ from rankledger.pipeline.data.judgments import (
     Judgments,
     PairIndex,
     Repeat,
-    Subtopics,
     find_repeats,
     hash_pairs,
     match,
@@ -43,13 +42,7 @@ _CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set st
 
 
 def assemble(
-    judgments: Judgments,
-    hits: Hits,
-    conventions: Conventions,
-    n_documents: float = float("nan"),
-    *,
-    path: str,
-    _cells: int | None = None,
+    judgments: Judgments, hits: Hits, conventions: Conventions, n_documents: float = float("nan"), *, path: str
 ) -> JudgedOutput:
     """Return the judged documents that a model retrieved, in blocks."""
     missing = hits.n_retrieved == 0
@@ -62,7 +55,7 @@ def assemble(
     return JudgedOutput(
         query_ids=judgments.query_ids,
         max_grade=judgments.max_grade,
-        blocks=_judged_blocks(judgments, hits, n_documents, _cells),
+        blocks=_judged_blocks(judgments, hits, n_documents),
         missing=missing,
         quality=hits.quality,
         hits=hits,
@@ -88,71 +81,47 @@ def judged_share_by_rank(hits: Sequence[Hits], grades: npt.NDArray[np.floating])
             yield rank, sum(int((ranks == rank).sum()) for ranks in judged) / n_lists, n_lists
 
 
-def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float, cells: int | None) -> OnDemand[JudgedBlock]:
-    n_hits, n_judgments = hits.n_hits, judgments.n_judged
-    of_hits, of_judgments = ([*spans(n_judgments, sizes, cells)] for sizes in (n_hits, n_judgments))
+def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float) -> OnDemand[JudgedBlock]:
+    grades, subtopics = judgments.grades, judgments.subtopics
+    of_hits, of_judgments = ([*spans(judgments.n_judged, sizes)] for sizes in (hits.n_hits, judgments.n_judged))
 
-    def block(place: int) -> JudgedBlock:
+    def make_block(place: int) -> JudgedBlock:
         (span, hit), (_, judgment) = of_hits[place], of_judgments[place]
-        return _judged_block(judgments, hits, n_documents, span, hit, judgment, n_hits[span], n_judgments[span])
+        n_hits, n_judgments = hits.n_hits[span], judgments.n_judged[span]
+        rows = judgments.rows_of(np.arange(span.start, span.stop))
+        by_grade = rows[np.lexsort((-grades[rows], np.repeat(np.arange(len(n_judgments)), n_judgments)))]
+        judged_grades, hit_rows = _pad(grades[by_grade], n_judgments, np.nan), hits.judgment_rows[hit]
+        by_subtopic = {}
+        if subtopics is not None:
+            of_subtopics = subtopics.grades[: subtopics.n_subtopics[span].max()]
+            retrieved = [_pad(row[subtopics.document[hit_rows]], n_hits, np.nan) for row in of_subtopics]
+            judged = [_pad(row[judgment], n_judgments, np.nan) for row in of_subtopics]
+            by_subtopic = {"subtopic_grades": np.array(retrieved), "judged_subtopic_grades": np.array(judged)}
+        return JudgedBlock(
+            query_ids=judgments.query_ids[span],
+            ranks=_pad(hits.ranks[hit], n_hits, np.inf),
+            grades=_pad(grades[hit_rows], n_hits, np.nan),
+            tie_first=_pad(hits.tie_first[hit], n_hits, np.inf),
+            tie_last=_pad(hits.tie_last[hit], n_hits, np.inf),
+            judgment_row=_pad(hit_rows, n_hits, -1).astype(np.int32),
+            judged_grades=judged_grades,
+            n_judged=(judged_grades >= 0).sum(axis=0).astype(np.float64),
+            n_retrieved=hits.n_retrieved[span].astype(np.float64),
+            n_documents=np.full(len(n_hits), n_documents),
+            **by_subtopic,
+        )
 
-    return OnDemand(block, len(of_hits))
-
-
-def _judged_block(
-    judgments: Judgments,
-    hits: Hits,
-    n_documents: float,
-    span: slice,
-    hit: slice,
-    judgment: slice,
-    n_hits: Ints,
-    n_judgments: Ints,
-) -> JudgedBlock:
-    grades, rows = judgments.grades, judgments.rows_of(np.arange(span.start, span.stop))
-    by_grade = rows[np.lexsort((-grades[rows], np.repeat(np.arange(len(n_judgments)), n_judgments)))]
-    judged_grades = _pad(grades[by_grade], n_judgments, np.nan)
-    return JudgedBlock(
-        query_ids=judgments.query_ids[span],
-        ranks=_pad(hits.ranks[hit], n_hits, np.inf),
-        grades=_pad(grades[hits.judgment_rows[hit]], n_hits, np.nan),
-        tie_first=_pad(hits.tie_first[hit], n_hits, np.inf),
-        tie_last=_pad(hits.tie_last[hit], n_hits, np.inf),
-        judgment_row=_pad(hits.judgment_rows[hit], n_hits, -1).astype(np.int32),
-        judged_grades=judged_grades,
-        n_judged=(judged_grades >= 0).sum(axis=0).astype(np.float64),
-        n_retrieved=hits.n_retrieved[span].astype(np.float64),
-        n_documents=np.full(len(n_hits), n_documents),
-        **_subtopic_grades(judgments.subtopics, hits.judgment_rows[hit], n_hits, judgment, n_judgments, span),
-    )
+    return OnDemand(make_block, len(of_hits))
 
 
-def _subtopic_grades(
-    subtopics: Subtopics | None,
-    hit_rows: npt.NDArray[np.int32],
-    n_hits: Ints,
-    judgment: slice,
-    n_judgments: Ints,
-    span: slice,
-) -> dict[str, Floats]:
-    if subtopics is None:
-        return {}
-    grades = subtopics.grades[: subtopics.n_subtopics[span].max()]
-    return {
-        "subtopic_grades": np.array([_pad(row[subtopics.document[hit_rows]], n_hits, np.nan) for row in grades]),
-        "judged_subtopic_grades": np.array([_pad(row[judgment], n_judgments, np.nan) for row in grades]),
-    }
-
-
-def spans(heights: Ints, sizes: Ints, most: int | None) -> Iterator[tuple[slice, slice]]:
+def spans(heights: Ints, sizes: Ints) -> Iterator[tuple[slice, slice]]:
     """Yield the queries of each block and their entries: as many as fit into the cells at the tallest's height."""
-    most = most or _CELLS
     ends = np.concatenate([[0], np.cumsum(sizes)])
     begin = 0
     while begin < len(heights):
-        ahead = np.maximum(heights[begin : begin + most], 1)
+        ahead = np.maximum(heights[begin : begin + _CELLS], 1)
         cells = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
-        end = begin + max(1, int(np.searchsorted(cells, most, side="right")))
+        end = begin + max(1, int(np.searchsorted(cells, _CELLS, side="right")))
         yield slice(begin, end), slice(int(ends[begin]), int(ends[end]))
         begin = end
 
@@ -165,7 +134,7 @@ def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
     return padded
 
 
-def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | None = None) -> JudgedOutput:
+def join_predictions(judgments: Judgments, predictions: Rows) -> JudgedOutput:
     """Return the pairs that have both a rating and a prediction. Reject a repeated prediction."""
     places = judgments.find(predictions.query_ids)
     hashes = hash_pairs(predictions, places)
@@ -181,7 +150,7 @@ def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | N
     n_queries = len(judgments.query_ids)
     n_pairs, own = np.bincount(queries, minlength=n_queries), judgments.weights
     blocks = []
-    for span, pairs in spans(n_pairs, n_pairs, _cells):
+    for span, pairs in spans(n_pairs, n_pairs):
         ratings = _pad(judgments.grades[rating_rows[pairs]], n_pairs[span], np.nan)
         predicted = _pad(predictions.values[rows[pairs]], n_pairs[span], np.nan)
         weights = None if own is None else _pad(own[rating_rows[pairs]], n_pairs[span], 0.0)

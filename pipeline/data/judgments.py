@@ -94,46 +94,39 @@ class Subtopics:
     n_subtopics: Ints  # (Q,) number of subtopics of each query
 
 
-@dataclass(frozen=True, eq=False)
-class _SubtopicRows:
-    """Judgments by subtopic as numbers: 0 is the greatest document and the shortest, smallest subtopic."""
+def _code_subtopics(rows: Rows, subtopics: pa.StringArray) -> tuple[Ints, Ints]:
+    """Return the documents and subtopics as numbers from 0: the greatest document, the shortest, smallest subtopic."""
+    documents, coded = rows.doc_ids.dictionary_encode(), subtopics.dictionary_encode()
+    descending = numpy_of(pc.array_sort_indices(documents.dictionary, order="descending"), np.uint64)
+    ids = coded.dictionary.to_pylist()
+    by_length = sorted(range(len(ids)), key=lambda code: (len(ids[code]), ids[code]))
+    return _places(documents, descending), _places(coded, by_length)
 
-    values: npt.NDArray[np.floating]
-    queries: npt.NDArray[np.int32]
-    documents: Ints
-    subtopics: Ints
 
-    @classmethod
-    def of(cls, rows: Rows, subtopics: pa.StringArray, queries: npt.NDArray[np.int32]) -> _SubtopicRows:
-        documents = rows.doc_ids.dictionary_encode()
-        descending = numpy_of(pc.array_sort_indices(documents.dictionary, order="descending"), np.uint64)
-        coded = subtopics.dictionary_encode()
-        ids = coded.dictionary.to_pylist()
-        by_length = sorted(range(len(ids)), key=lambda code: (len(ids[code]), ids[code]))
-        return cls(rows.values, queries, _places(documents, descending), _places(coded, by_length))
+def _find_subtopic_repeats(queries: npt.NDArray[np.int32], documents: Ints, subtopics: Ints) -> Ints:
+    order = np.lexsort((subtopics, documents, queries))
+    same = np.ones(len(order) - 1, dtype=bool)
+    for column in (queries, documents, subtopics):
+        same &= column[order[1:]] == column[order[:-1]]
+    pairs = np.column_stack([order[:-1][same], order[1:][same]])
+    return pairs[np.argsort(pairs[:, 1])]
 
-    def repeats(self) -> Ints:
-        """Return (n, 2) rows with the same judgment, the earlier one first, by the later row."""
-        order = np.lexsort((self.subtopics, self.documents, self.queries))
-        same = np.ones(len(order) - 1, dtype=bool)
-        for column in (self.queries, self.documents, self.subtopics):
-            same &= column[order[1:]] == column[order[:-1]]
-        pairs = np.column_stack([order[:-1][same], order[1:][same]])
-        return pairs[np.argsort(pairs[:, 1])]
 
-    def gather(self, kept: Ints, n_queries: int) -> tuple[Ints, Subtopics]:
-        order = kept[np.lexsort((-self.values[kept], self.documents[kept], self.queries[kept]))]
-        begins = np.ones(len(order), dtype=bool)
-        begins[1:] = (np.diff(self.queries[order]) != 0) | (np.diff(self.documents[order]) != 0)
-        document = np.full(len(self.values), -1)
-        document[order] = np.cumsum(begins) - 1
-        n_ids = self.subtopics.max() + 1
-        distinct, places = np.unique(self.queries[kept] * n_ids + self.subtopics[kept], return_inverse=True)
-        n_subtopics = np.bincount(distinct // n_ids, minlength=n_queries)
-        firsts = np.cumsum(n_subtopics) - n_subtopics
-        grades = np.full((n_subtopics.max(), begins.sum()), np.nan)
-        grades[places - firsts[self.queries[kept]], document[kept]] = self.values[kept]
-        return np.sort(order[begins]), Subtopics(grades, document, n_subtopics)
+def _gather_subtopics(rows: Rows, documents: Ints, subtopics: Ints, kept: Ints) -> tuple[Ints, Subtopics]:
+    """Return the row with the maximum grade of each pair, and the grades of each subtopic."""
+    values, queries = rows.values, rows.query_codes
+    order = kept[np.lexsort((-values[kept], documents[kept], queries[kept]))]
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (np.diff(queries[order]) != 0) | (np.diff(documents[order]) != 0)
+    document = np.full(len(values), -1)
+    document[order] = np.cumsum(begins) - 1
+    n_ids = subtopics.max() + 1
+    distinct, places = np.unique(queries[kept] * n_ids + subtopics[kept], return_inverse=True)
+    n_subtopics = np.bincount(distinct // n_ids, minlength=len(rows.query_ids))
+    firsts = np.cumsum(n_subtopics) - n_subtopics
+    grades = np.full((n_subtopics.max(), begins.sum()), np.nan)
+    grades[places - firsts[queries[kept]], document[kept]] = values[kept]
+    return np.sort(order[begins]), Subtopics(grades, document, n_subtopics)
 
 
 def _places(coded: pa.DictionaryArray, order: Sequence[int] | npt.NDArray[np.uint64]) -> Ints:
@@ -265,11 +258,7 @@ class Judgments:
 
 
 def index_judgments(
-    rows: Rows,
-    *,
-    keep_first: bool = False,
-    remedy: str = "keep one, or say duplicates: keep_first",
-    _indexed_rows: int = MANY_ROWS,
+    rows: Rows, *, keep_first: bool = False, remedy: str = "keep one, or say duplicates: keep_first"
 ) -> Judgments:
     """Return judgments prepared for joins. Repeated pairs are rejected, or keep their first judgment."""
     query_ids = np.array(sorted(rows.query_ids), dtype=object)  # by code points: the order of their UTF-8 bytes
@@ -277,14 +266,14 @@ def index_judgments(
     queries, order, starts, sizes = _by_query(rows)
     counted, subtopics = np.ones(len(grades), dtype=bool), None
     judgments = Judgments(rows, query_ids, grades, None, queries, order, starts, sizes)
-    hashes = hash_pairs(rows, np.arange(len(query_ids))) if len(grades) <= _indexed_rows else None
-    by_subtopic = None if rows.subtopics is None else _SubtopicRows.of(rows, rows.subtopics, rows.query_codes)
-    repeats = by_subtopic.repeats() if by_subtopic else _repeats_of(judgments, hashes, _indexed_rows)
+    hashes = hash_pairs(rows, np.arange(len(query_ids))) if len(grades) <= MANY_ROWS else None
+    coded = None if rows.subtopics is None else _code_subtopics(rows, rows.subtopics)
+    repeats = _find_subtopic_repeats(rows.query_codes, *coded) if coded else _repeats_of(judgments, hashes)
     if repeats.size and not keep_first:
         refuse_repeat(rows.path, repeat_of(rows, repeats[0]), rows.place, "judges", remedy)
     counted[repeats[:, 1]] = False
-    if by_subtopic:
-        kept, subtopics = by_subtopic.gather(np.flatnonzero(counted), len(query_ids))
+    if coded:
+        kept, subtopics = _gather_subtopics(rows, *coded, np.flatnonzero(counted))
         counted[:] = False
         counted[kept] = True
     index = None
@@ -327,12 +316,12 @@ def _by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.
     return codes, np.argsort(codes, kind="stable").astype(np.int32), np.cumsum(sizes) - sizes, sizes
 
 
-def _repeats_of(judgments: Judgments, hashes: Hashes | None, at_a_time: int) -> Ints:
+def _repeats_of(judgments: Judgments, hashes: Hashes | None) -> Ints:
     rows = judgments.rows
     if hashes is not None:
         return find_repeats(rows, hashes)
     found = []
-    steps = np.cumsum(judgments.sizes) // max(1, at_a_time // 8)
+    steps = np.cumsum(judgments.sizes) // max(1, MANY_ROWS // 8)
     for places in np.split(np.arange(len(steps)), np.flatnonzero(np.diff(steps)) + 1):
         numbers = np.sort(judgments.rows_of(places))
         found.append(numbers[find_repeats(rows, judgments.hashes_of(numbers), numbers=numbers)])

@@ -290,14 +290,7 @@ class RankingJoin:
         returned = len(joined) and (joined[places] == aside).any()
         return bool(returned or (joined[1:] == joined[:-1]).any())
 
-    def joined(
-        self,
-        path: str,
-        n_documents: float = float("nan"),
-        catalogue: Catalogue | None = None,
-        *,
-        _cells: int | None = None,
-    ) -> JudgedOutput:
+    def joined(self, path: str, n_documents: float = float("nan"), catalogue: Catalogue | None = None) -> JudgedOutput:
         """Return the ranks and grades of the judged documents that the model retrieved.
 
         `catalogue` is needed if a measure asks for the recommended documents. A repeated document, a score beyond
@@ -310,7 +303,7 @@ class RankingJoin:
         compared = [found.compared for found in self._found if depths.compared]
         hits = self._hits()
         return replace(
-            assemble(self._judgments, hits, self._conventions, n_documents, path=path, _cells=_cells),
+            assemble(self._judgments, hits, self._conventions, n_documents, path=path),
             catalogue=self._recommended(recommended, catalogue, hits)
             if catalogue and self._depths.recommended
             else None,
@@ -372,12 +365,11 @@ def join_ranking(
     *,
     n_documents: float = float("nan"),
     excluded: PairIndex | None = None,
-    _cells: int | None = None,
 ) -> JudgedOutput:
     """Return the ranks and grades of the judged documents of an output in memory."""
     join = RankingJoin(judgments, conventions, Depths(), excluded)
     join.add(ranking)
-    return join.joined(ranking.path, n_documents, _cells=_cells)
+    return join.joined(ranking.path, n_documents)
 
 
 def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 import random
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.ratings import mse
+from rankledger.pipeline.data import join
 from rankledger.pipeline.data.catalogue import Catalogue, known_documents
 from rankledger.pipeline.data.join import join_predictions, spans
 from rankledger.pipeline.data.joined import JudgedOutput
@@ -172,7 +174,8 @@ def test_a_hand_worked_join():
 def test_the_join_is_that_of_plain_dicts(judged, ranked, cells, chunk):
     """Unsorted and interleaved rows, ties, missing and unjudged queries, any ids: all that a block holds."""
     judgments, ranking = index_judgments(table(judged, chunk=chunk)), table(ranked, chunk=chunk)
-    joined = join_ranking(judgments, ranking, TREC_EVAL, n_documents=9.0, _cells=cells)
+    with patch.object(join, "_CELLS", cells):
+        joined = join_ranking(judgments, ranking, TREC_EVAL, n_documents=9.0)
 
     assert plain_columns(joined, judged) == plain_join(judged, ranked)
     assert list(joined.query_ids) == by_bytes(query for query, _ in judged)
@@ -181,7 +184,8 @@ def test_the_join_is_that_of_plain_dicts(judged, ranked, cells, chunk):
 
 def test_a_block_has_no_more_cells_than_it_may():
     """Of 12 cells: two queries of height 3, one of 5, for 13 does not fit beside it, 13 alone, three of at least 1."""
-    cut = list(spans(np.array([3, 3, 5, 13, 0, 0, 1]), np.array([1, 2, 3, 4, 0, 0, 5]), 12))
+    with patch.object(join, "_CELLS", 12):
+        cut = list(spans(np.array([3, 3, 5, 13, 0, 0, 1]), np.array([1, 2, 3, 4, 0, 0, 5])))
 
     assert cut == [
         (slice(0, 2), slice(0, 3)),
@@ -253,8 +257,9 @@ def test_unjudged_queries_and_documents_do_not_change_a_column(judged, ranked):
 def test_blocks_are_cut_as_full_as_their_cells_allow(judged, ranked, cells):
     """A block of several queries fits into the cells, and the next query would not; judgments alone decide the cut."""
     judgments = index_judgments(table(judged))
-    blocks = join_ranking(judgments, table(ranked), TREC_EVAL, _cells=cells).blocks
-    others = join_ranking(judgments, rows_of([("nobody", "d", 1.0)]), TREC_EVAL, _cells=cells).blocks
+    with patch.object(join, "_CELLS", cells):
+        blocks = join_ranking(judgments, table(ranked), TREC_EVAL).blocks
+        others = join_ranking(judgments, rows_of([("nobody", "d", 1.0)]), TREC_EVAL).blocks
 
     for block, following in itertools.pairwise(blocks):
         n_queries = len(block.query_ids)
@@ -336,7 +341,8 @@ PREDICTED = st.dictionaries(PAIRS, st.floats(-10, 10), min_size=1, max_size=40)
 @given(RATED, PREDICTED, CELLS)
 def test_predictions_are_joined_on_the_pairs_in_both(rated, predicted, cells):
     """Every rated query has its pairs of both tables, and the rest is counted."""
-    joined = join_predictions(index_judgments(table(rated)), table(predicted), _cells=cells)
+    with patch.object(join, "_CELLS", cells):
+        joined = join_predictions(index_judgments(table(rated)), table(predicted))
 
     both = rated.keys() & predicted.keys()
     queries = by_bytes(query for query, _ in rated)
@@ -381,7 +387,8 @@ def test_the_order_of_rows_does_not_change_a_bit_of_an_error():
 def test_other_queries_do_not_change_a_bit_of_an_error(cells):
     """A query alone in its dataset has the same figure as among others, whatever block it is in."""
     rated, predicted = many_ratings(20)
-    joined = join_predictions(index_judgments(table(rated)), table(predicted), _cells=cells)
+    with patch.object(join, "_CELLS", cells):
+        joined = join_predictions(index_judgments(table(rated)), table(predicted))
     among = {query: value for block in joined.blocks for query, value in zip(block.query_ids, mse(block), strict=True)}
 
     for query in among:

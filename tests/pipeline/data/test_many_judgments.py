@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data import judgments
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.readers import read_judgments
@@ -35,9 +37,11 @@ def test_an_index_per_part_finds_what_one_index_finds(seed, scattered):
     judged, ranked = judged_and_ranked(seed)
     if scattered:
         np.random.default_rng(seed).shuffle(judged)
-    many, one = index_judgments(rows_of(judged), _indexed_rows=5), index_judgments(rows_of(judged))
+    one = index_judgments(rows_of(judged))
+    with patch.object(judgments, "MANY_ROWS", 5):
+        many = index_judgments(rows_of(judged))
 
-    found, expected = (join_ranking(judgments, rows_of(ranked), TREC_EVAL) for judgments in (many, one))
+    found, expected = (join_ranking(own, rows_of(ranked), TREC_EVAL) for own in (many, one))
 
     assert many.index is None
     assert found.quality == expected.quality
@@ -52,9 +56,11 @@ def test_a_pair_that_is_judged_twice_is_refused_or_keeps_its_first_judgment(scat
     pairs = [(f"q{number}", "a", 1.0) for number in range(20)]
     pairs = [*pairs[1:], pairs[0], ("q7", "a", 3.0)] if scattered else [*pairs[:8], ("q7", "a", 3.0), *pairs[8:]]
 
-    kept = index_judgments(rows_of(pairs), keep_first=True, _indexed_rows=4)
+    with patch.object(judgments, "MANY_ROWS", 4):
+        kept = index_judgments(rows_of(pairs), keep_first=True)
+        refused = refusal(index_judgments, rows_of(pairs))
 
-    assert refusal(index_judgments, rows_of(pairs), _indexed_rows=4) == refusal(index_judgments, rows_of(pairs))
+    assert refused == refusal(index_judgments, rows_of(pairs))
     assert kept.grades_of(kept.query_ids.tolist().index("q7")) == {"a": 1.0}
 
 
@@ -73,5 +79,7 @@ def test_documents_on_disk_are_those_of_the_file(tmp_path):
         assert rows.take_doc_ids(np.array([59, 0, 7])).to_pylist() == [lines[row].split()[2] for row in (59, 0, 7)]
         assert rows.place(7) == "line 8"
     assert [own.doc_ids.to_pylist() for own in sent] == [own.doc_ids.to_pylist() for own in stored.chunks]
-    assert index_judgments(stored, _indexed_rows=10).grades_of(0) == {"d0": 0.0, "éd1": 1.0, "ééd2": 2.0}
+    with patch.object(judgments, "MANY_ROWS", 10):
+        indexed = index_judgments(stored)
+    assert indexed.grades_of(0) == {"d0": 0.0, "éd1": 1.0, "ééd2": 2.0}
     assert list((tmp_path / "cache").iterdir()) == []

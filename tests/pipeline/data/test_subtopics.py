@@ -7,6 +7,7 @@ import io
 import json
 import random
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import Source
+from rankledger.pipeline.data import join
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
@@ -164,7 +166,8 @@ def test_blocks_against_plain_dicts(rows, seed, cells):
     ranked = [*{row[:2]: row for row in ranked}.values()]
     path = write(Path("qrels.jsonl"), encode([(*pair, grade) for pair, grade in order], "jsonl"))
     judgments = index_judgments(read_judgments(path, subtopics=True))
-    found = join_ranking(judgments, rows_of(ranked), TREC_EVAL, _cells=cells)
+    with patch.object(join, "_CELLS", cells):
+        found = join_ranking(judgments, rows_of(ranked), TREC_EVAL)
 
     for block in found.blocks:
         for place, query in enumerate(block.query_ids):
