@@ -174,18 +174,20 @@ def test_an_ideal_list_adds_up_to_the_divisor(searched):
 # ---- by hand
 
 
+def explain_small(folder: Path, qrels: str, output: str, measure: str, **options: Any) -> Explanation:
+    """Explain a score of one model, of which judgments and rankings are given."""
+    write(folder / "qrels.txt", qrels)
+    write(folder / "m.txt", output)
+    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
+    path = write(folder / "config.yaml", config)
+    return explain(path, model="m", query=options.pop("query", "q"), measure=measure, **options)
+
+
 def hand_worked(folder: Path, measure: str, **options: Any) -> Explanation:
     """A query that judges a 3, b 2, c 1 and e 0, and of which b, c and a are retrieved at ranks 1, 2 and 4."""
-    write(folder / "qrels.txt", "q 0 a 3\nq 0 b 2\nq 0 c 1\nq 0 e 0\nr 0 a 0\n")
-    write(folder / "m.txt", "q Q0 b 1 4 m\nq Q0 c 2 3 m\nq Q0 x 3 2 m\nq Q0 a 4 1 m\n")
-    config = {
-        "name": "hand",
-        "datasets": {"web": {"judgments": "qrels.txt"}},
-        "models": {"m": {"outputs": "m.txt"}},
-        "suites": {"s": ["ap"]},
-    }
-    write(folder / "config.yaml", yaml.safe_dump(config))
-    return explain(folder / "config.yaml", model="m", query=options.pop("query", "q"), measure=measure, **options)
+    qrels = "q 0 a 3\nq 0 b 2\nq 0 c 1\nq 0 e 0\nr 0 a 0\n"
+    output = "q Q0 b 1 4 m\nq Q0 c 2 3 m\nq Q0 x 3 2 m\nq Q0 a 4 1 m\n"
+    return explain_small(folder, qrels, output, measure, **options)
 
 
 def shown(lines: tuple[ScoreTerm, ...] | None) -> list[tuple[object, ...]]:
@@ -241,34 +243,28 @@ def test_average_precision_of_a_hand_worked_query(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("undefined", "counts_as"), [("zero", 0.0), ("skip", None)], ids=["counted as 0", "left out of the mean"]
+    ("measure", "query", "undefined", "counts_as", "why"),
+    [
+        (
+            "ndcg",
+            "r",
+            "zero",
+            0.0,
+            "the query has no judged document with positive gain (1 judged, the greatest grade 0;",
+        ),
+        ("ndcg", "r", "skip", None, "the query has no judged document with positive gain (1 judged, "),
+        ("p@5", "r", "skip", None, "the query has no relevant document and such are skipped"),
+        ("utility(d=1)", "q", "zero", 0.0, "`d` is not 0 and the size of the catalogue is not known"),
+    ],
 )
-def test_an_undefined_score_says_why_and_what_it_counts_as(tmp_path, undefined, counts_as):
-    """The query r has one judged document, graded 0: there is nothing to divide by."""
-    found = hand_worked(tmp_path, "ndcg", query="r", overrides=[f"conventions.undefined_queries={undefined}"])
+def test_an_undefined_score_says_why_and_what_it_counts_as(tmp_path, measure, query, undefined, counts_as, why):
+    """The query r has one judged document, graded 0: there is nothing to divide by. The JSON is strict anyway."""
+    chosen = [f"conventions.undefined_queries={undefined}"]
+    found = hand_worked(tmp_path, measure, query=query, overrides=chosen)
 
-    assert found.outcome.value is None
-    assert found.outcome.counts_as == counts_as
-    expected = "where the query has no judged document with positive gain (1 judged, the greatest grade 0; 0 retrieved)"
-    assert found.why == expected
-
-
-def test_a_score_that_skipping_leaves_undefined_says_so(tmp_path):
-    """Precision without relevant documents is 0 by definition, but where such queries are skipped it is undefined."""
-    found = hand_worked(tmp_path, "p@5", query="r", overrides=["conventions.undefined_queries=skip"])
-
-    assert found.outcome.value is None
+    assert (found.outcome.value, found.outcome.counts_as) == (None, counts_as)
     assert found.why is not None
-    assert found.why.startswith("where the query has no relevant document and such are skipped")
-
-
-def test_a_score_without_a_size_of_the_catalogue_is_undefined(tmp_path):
-    """Utility that counts documents left alone needs to know how many there are; its JSON is strict anyway."""
-    found = hand_worked(tmp_path, "utility(d=1)")
-
-    assert (found.outcome.value, found.outcome.counts_as, found.sum.rest) == (None, 0.0, None)
-    assert found.why is not None
-    assert found.why.startswith("where `d` is not 0 and the size of the catalogue is not known")
+    assert found.why.startswith(f"where {why}")
     json.dumps(as_data(found), allow_nan=False)
 
 
@@ -281,12 +277,9 @@ def test_a_missing_query_that_is_skipped_is_left_out_of_the_mean(tmp_path):
 
 def test_the_mean_over_all_orders_is_shown_document_by_document(tmp_path):
     """Of a and x, tied at ranks 1 and 2, a (grade 1) adds the mean of 1 and 1 / log2 3: 0.815465."""
-    write(tmp_path / "qrels.txt", "q 0 a 1\n")
-    write(tmp_path / "m.txt", "q Q0 a 1 1 m\nq Q0 x 2 1 m\n")
-    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
-    write(tmp_path / "config.yaml", config)
+    qrels, output = "q 0 a 1\n", "q Q0 a 1 1 m\nq Q0 x 2 1 m\n"
     tied = ["conventions.ties=expected"]
-    found = explain(tmp_path / "config.yaml", model="m", query="q", measure="dcg@5", overrides=tied)
+    found = explain_small(tmp_path, qrels, output, "dcg@5", overrides=tied)
 
     assert shown(found.documents) == [(None, "a", 1, 0.815465, 0.815465), (None, "x", None, None, None)]
     assert [line.ties for line in found.documents] == [(1, 2), (1, 2)]
@@ -358,14 +351,11 @@ def test_every_rank_at_the_head_has_one_document(tmp_path, ties, depth):
 
 def test_the_best_and_the_worst_order_move_what_is_not_judged(tmp_path):
     """Of three equal scores the relevant document stands first or last, and the unjudged ones take the other ranks."""
-    write(tmp_path / "qrels.txt", "q 0 b 1\n")
-    write(tmp_path / "m.txt", "q Q0 a 1 1 m\nq Q0 b 2 1 m\nq Q0 c 3 1 m\n")
-    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
-    write(tmp_path / "config.yaml", config)
+    qrels, output = "q 0 b 1\n", "q Q0 a 1 1 m\nq Q0 b 2 1 m\nq Q0 c 3 1 m\n"
     orders = {}
     for ties in ("optimistic", "doc_id_desc", "pessimistic"):
         chosen = [f"conventions.ties={ties}"]
-        found = explain(tmp_path / "config.yaml", model="m", query="q", measure="rr", overrides=chosen)
+        found = explain_small(tmp_path, qrels, output, "rr", overrides=chosen)
         orders[ties] = [line.doc_id for line in found.documents]
 
     assert orders == {"optimistic": ["b", "c", "a"], "doc_id_desc": ["c", "b", "a"], "pessimistic": ["c", "a", "b"]}
@@ -381,11 +371,8 @@ def test_a_condensed_list_has_no_document_without_judgment(tmp_path):
 
 def test_ideal_documents_of_equal_grade_stand_as_in_the_ranking(tmp_path):
     """Of four documents graded 1 the ranking has d and b: the ideal list has d, b, then by id those it lacks."""
-    write(tmp_path / "qrels.txt", "".join(f"q 0 {name} 1\n" for name in "cbad"))
-    write(tmp_path / "m.txt", "q Q0 d 1 2 m\nq Q0 b 2 1 m\n")
-    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
-    write(tmp_path / "config.yaml", config)
-    found = explain(tmp_path / "config.yaml", model="m", query="q", measure="ndcg")
+    qrels, output = "".join(f"q 0 {name} 1\n" for name in "cbad"), "q Q0 d 1 2 m\nq Q0 b 2 1 m\n"
+    found = explain_small(tmp_path, qrels, output, "ndcg")
 
     assert [line.doc_id for line in found.ideal or ()] == ["d", "b", "a", "c"]
     assert [line.found_at for line in found.ideal or ()] == [(1, 1), (2, 2), None, None]
@@ -441,11 +428,8 @@ def outcome_of(listed: Listed, text: str, name: str) -> Any:
 
 def test_the_choice_that_makes_the_difference_is_named(tmp_path):
     """b (grade 1) and c, without judgment, are tied: c is above by its id, b by its row; nothing else matters here."""
-    write(tmp_path / "qrels.txt", "q 0 b 1\n")
-    write(tmp_path / "m.txt", "q Q0 b 1 1 m\nq Q0 c 2 1 m\n")
-    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
-    write(tmp_path / "config.yaml", config)
-    found = explain(tmp_path / "config.yaml", model="m", query="q", measure="rr", under="ranx")
+    qrels, output = "q 0 b 1\n", "q Q0 b 1 1 m\nq Q0 c 2 1 m\n"
+    found = explain_small(tmp_path, qrels, output, "rr", under="ranx")
     comparison = found.comparison
     assert comparison is not None
 
@@ -480,11 +464,8 @@ def test_a_parameter_that_is_written_is_no_choice(tmp_path):
 
 def test_the_rounding_of_the_last_digit_is_no_difference(tmp_path):
     """With one relevant document, graded 2, nDCG is 1 / log2 5 whatever its gain: 2 / log2 5 / 2 and 3 / log2 5 / 3."""
-    write(tmp_path / "qrels.txt", "q 0 a 2\n")
-    write(tmp_path / "m.txt", "q Q0 x 1 4 m\nq Q0 y 2 3 m\nq Q0 z 3 2 m\nq Q0 a 4 1 m\n")
-    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
-    write(tmp_path / "config.yaml", config)
-    found = explain(tmp_path / "config.yaml", model="m", query="q", measure="ndcg", under="gdeval")
+    qrels, output = "q 0 a 2\n", "q Q0 x 1 4 m\nq Q0 y 2 3 m\nq Q0 z 3 2 m\nq Q0 a 4 1 m\n"
+    found = explain_small(tmp_path, qrels, output, "ndcg", under="gdeval")
     comparison = found.comparison
     assert comparison is not None
 
@@ -498,11 +479,8 @@ def test_a_choice_that_matters_with_others_alone_is_named(tmp_path):
 
     For bpref z is worth 1 unless a document that is judged non-relevant stands above it: that takes both choices.
     """
-    write(tmp_path / "qrels.txt", "q 0 z 1\nq 0 n -1\n")
-    write(tmp_path / "m.txt", "q Q0 n 1 1 m\nq Q0 z 2 1 m\n")
-    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
-    write(tmp_path / "config.yaml", config)
-    found = explain(tmp_path / "config.yaml", model="m", query="q", measure="bpref", under="ranx")
+    qrels, output = "q 0 z 1\nq 0 n -1\n", "q Q0 n 1 1 m\nq Q0 z 2 1 m\n"
+    found = explain_small(tmp_path, qrels, output, "bpref", under="ranx")
     comparison = found.comparison
     assert comparison is not None
 
@@ -515,11 +493,8 @@ def test_a_choice_that_matters_with_others_alone_is_named(tmp_path):
 )
 def test_what_the_other_profile_refuses_is_said(tmp_path, under, query, refused):
     """There is no score under it, and the choice that refuses is named."""
-    write(tmp_path / "qrels.txt", "n 0 a -1\nn 0 b 1\nr 0 a 1\n")
-    write(tmp_path / "m.txt", "n Q0 b 1 1 m\n")
-    config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
-    write(tmp_path / "config.yaml", config)
-    found = explain(tmp_path / "config.yaml", model="m", query=query, measure="ap", under=under)
+    qrels, output = "n 0 a -1\nn 0 b 1\nr 0 a 1\n", "n Q0 b 1 1 m\n"
+    found = explain_small(tmp_path, qrels, output, "ap", query=query, under=under)
 
     assert found.comparison is not None
     assert found.comparison.outcome.refused == refused
