@@ -16,8 +16,10 @@ from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled, unevaluated_since
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.evaluation import TABLES
-from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.receipts import Receipt, read_receipt
 from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
 from rankledger.pipeline.record.workspace import Workspace, open_record
 from rankledger.pipeline.support.errors import InputError
@@ -100,13 +102,36 @@ def list_evaluations(
         OSError: The records location cannot be reached.
     """
     workspace = Workspace.open(runs_dir, records, wanted=name or "")
-    scan = scan_records(workspace.records, name, _summary)
-    return RecordList(workspace.records.place, scan.found, scan.remarks)
+    unreachable: dict[str, str] = {}
+    scan = scan_records(workspace.records, name, lambda entry: _summary(entry, workspace, unreachable))
+    return RecordList(workspace.records.place, scan.found, (*scan.remarks, *unreachable.values()))
 
 
-def _summary(entry: RecordEntry) -> RecordSummary:
-    manifest = entry.manifest
+def _find_receipt(entry: RecordEntry, workspace: Workspace, unreachable: dict[str, str]) -> Receipt | None:
+    """Return the receipt from where the record is listed, from this machine, or from where its own config keeps it.
+
+    Args:
+        entry: The record.
+        workspace: Has the records that are listed, and the runs folder.
+        unreachable: A remark on each place that was not reached, which is not asked again. A new one is added.
+    """
     receipt = read_receipt(entry.records, entry.evaluation_id)
+    if receipt is None and entry.records.remote is not None:
+        receipt = read_receipt(Records(entry.records.folder), entry.evaluation_id)
+    place = entry.manifest.records
+    is_elsewhere = place not in (None, entry.records.place, *unreachable)
+    if receipt is None and is_elsewhere and entry.path.is_dir() and read_record(entry.path).is_trusted:
+        try:
+            receipt = read_receipt(open_records(workspace.runs_dir, place), entry.evaluation_id)
+        except (InputError, OSError) as error:
+            reason = str(error) if isinstance(error, InputError) else f"{place}: {error.strerror or error}"
+            unreachable[str(place)] = f"{reason}; receipts there are not read"
+    return receipt
+
+
+def _summary(entry: RecordEntry, workspace: Workspace, unreachable: dict[str, str]) -> RecordSummary:
+    manifest = entry.manifest
+    receipt = _find_receipt(entry, workspace, unreachable)
     return RecordSummary(
         evaluation_id=entry.evaluation_id,
         name=manifest.name,

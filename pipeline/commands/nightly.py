@@ -197,8 +197,10 @@ def nightly(
     clear_left_behind(workspace.records, workspace.runs_dir)
     asked = shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})"
     claim: Claim | None = None
+    n_before = 0
     try:
         with claim_night(workspace.records, loaded.config.name, night) as claim:
+            n_before = len(claim.evaluations) if again else 0
             if claim.away:
                 _tell(f"{claim.away}; the night is evaluated anyway, on this machine alone")
             for earlier in () if again else reversed(claim.evaluations):
@@ -226,7 +228,7 @@ def nightly(
     except LockedError:
         raise
     except Exception as error:
-        if not claim or not any(map(claim.records.has_here, claim.evaluations)):  # else the night has its record
+        if not claim or not any(map(claim.records.has_here, claim.evaluations[n_before:])):  # else it has its record
             tracked = loaded.config.tracking if tracking and loaded.config.tracking.enabled else None
             known = {
                 "date": night,
@@ -271,11 +273,14 @@ def _record_failure(
     try:
         evaluation = write_record(evaluation, config=written, runs_dir=workspace.runs_dir)
         say(f"the night could not be evaluated; this is its record: {path}")
-        with open_for_logging(loaded.config.tracking if manifest.is_tracked else None, workspace) as store:
-            deliver(evaluation, workspace, store=store, tracking=loaded.config.tracking)
     except OSError as disk:
         _tell(f"{path}: the night could not be evaluated, and cannot be recorded: {disk.strerror or disk}")
         evaluation = replace(evaluation, is_recorded=False)
+    else:
+        with open_for_logging(loaded.config.tracking if manifest.is_tracked else None, workspace) as store:
+            delivered = deliver(evaluation, workspace, store=store, tracking=loaded.config.tracking)
+        if undelivered := delivered.untracked or delivered.unsaved:
+            _tell(f"{path}: not delivered: {undelivered}; `rankledger sync` delivers it")
     if manifest.alerts:
         unrecorded = None if evaluation.is_recorded else evaluation
         for line in send_alerts(loaded, records, workspace.runs_dir, unrecorded).unsent:

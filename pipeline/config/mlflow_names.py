@@ -23,10 +23,7 @@ from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, Pl
 from rankledger.pipeline.config.yaml import KeyPath
 
 NAME_LIMIT = 250
-"""Letters in a run's name and in the key of a metric, param or tag."""
-
-EXPERIMENT_LIMIT = 256
-"""Letters in the name of an experiment."""
+"""Letters in the name of a model, a dataset or a run, and in the key of a metric, param or tag."""
 
 PARAM_LIMIT = 6_000
 """Letters in the value of a param."""
@@ -110,16 +107,6 @@ def section(name: str) -> str:
     return name.replace("/", "_")
 
 
-def experiment_of(name: str, dataset: str | None = None) -> str:
-    """Return the experiment of an evaluation, or of its models on a dataset."""
-    return name if dataset is None else f"{name}/{dataset}"
-
-
-def history_of(name: str, dataset: str) -> str:
-    """Return the experiment of the histories on a dataset. Names of evaluations have no spaces."""
-    return f"{name} history/{dataset}"
-
-
 @lru_cache(maxsize=20_000)  # the models of a dataset share their names
 def allowed(name: str) -> str:
     """Return a name with `_` for every letter that MLflow refuses, and for parts that make no plain path."""
@@ -156,9 +143,8 @@ def check_names(
     naming = Naming(planning.config.tracking.metric_name, planning.config.bootstrap.confidence)
     for dataset in datasets:
         path: KeyPath = ("datasets", dataset.name)
-        name = history_of(planning.config.name, dataset.name)  # the longer one of a dataset's two
-        if len(name) > EXPERIMENT_LIMIT:
-            planning.find(path, _too_long("the experiment of this name and dataset", name, EXPERIMENT_LIMIT))
+        if len(dataset.name) > NAME_LIMIT:
+            planning.find(path, _too_long("the name of the dataset", dataset.name, NAME_LIMIT))
         pairs = comparison.pairs[dataset.name] if comparison else ()
         names = [*_list_figures(naming, dataset, dict.fromkeys(baseline for _, baseline in pairs))]
         _find_all(planning, path, clashes(names))

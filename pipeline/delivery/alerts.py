@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date as calendar_date
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.evaluation import Evaluation, State, find_state
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.manifest import evaluation_name
+from rankledger.pipeline.record.manifest import NightOrder, evaluation_name, order_night
 from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
 from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.record.tables import read_file
@@ -54,19 +55,22 @@ _NAMES = ("model", "dataset", "gate", "slice")
 
 @dataclass(frozen=True)
 class NightState:
-    """The state of an evaluation on a night, and its failures. Nights are ordered by date, then by start."""
+    """The state of an evaluation on a night, and its failures."""
 
     evaluation_id: str
-    order: tuple[str, str]
+    date: str
+    created: str
     state: State
     failing: tuple[FailingGate, ...] = ()
 
     def __post_init__(self) -> None:
         calendar_date.fromisoformat(self.date)
+        if datetime.fromisoformat(self.created).tzinfo is None:
+            raise ValueError("a time has no offset")
 
     @property
-    def date(self) -> str:
-        return self.order[0]
+    def order(self) -> NightOrder:
+        return order_night(self.date, datetime.fromisoformat(self.created), self.evaluation_id)
 
     def differs_from(self, told: NightState | None) -> bool:
         """Return whether a target must be told of this night. `told` is the night that it knows."""
@@ -309,7 +313,7 @@ def _find_latest(records: Records, name: str, latest: NightState | None) -> Nigh
         entry = RecordEntry(records, evaluation_id)
         try:
             manifest = entry.manifest
-            if not manifest.alerts or (latest and (manifest.date or "", manifest.created) <= latest.order):
+            if not manifest.alerts or (latest and manifest.order <= latest.order):
                 continue
             latest = _state_of(entry.record)
         except (InputError, ValueError):
@@ -320,8 +324,8 @@ def _find_latest(records: Records, name: str, latest: NightState | None) -> Nigh
 def _state_of(record: Evaluation) -> NightState:
     manifest = record.manifest
     result = (record.verdicts, manifest.failures, manifest.warnings)
-    order = (manifest.date or "", manifest.created)
-    return NightState(manifest.evaluation_id, order, find_state(*result), tuple(_find_failures(*result)))
+    failing = tuple(_find_failures(*result))
+    return NightState(manifest.evaluation_id, manifest.night, manifest.created, find_state(*result), failing)
 
 
 def _find_last_own(records: Records) -> dict[str, Evaluation]:

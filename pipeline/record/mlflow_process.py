@@ -13,7 +13,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.support.progress import stage
@@ -40,6 +40,8 @@ class TrackingStore:
         self._artifacts = artifacts
         self._timeout = timeout.total_seconds()
         self._answers: queue.Queue[str | None] = queue.Queue()
+        self._process: subprocess.Popen[str] | None = None
+        self._start_error = ""
 
     @property
     def public_uri(self) -> str:
@@ -51,30 +53,37 @@ class TrackingStore:
 
     def __enter__(self) -> TrackingStore:
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            env={**_DEFAULTS, **os.environ},
-            text=True,
-            encoding="utf-8",
-        )
-        threading.Thread(target=self._read, daemon=True).start()
-        self._write({"uri": self._uri, "artifacts": str(self._artifacts)})
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                env={**_DEFAULTS, **os.environ},
+                text=True,
+                encoding="utf-8",
+            )
+        except OSError as error:  # which delays the delivery, and costs no evaluation
+            self._start_error = f"MLflow's process cannot be started: {error.strerror or error}"
+            return self
+        threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
+        self._write(self._process, {"uri": self._uri, "artifacts": str(self._artifacts)})
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        if self._process:
+            self._process.kill()
+            self._process.wait()
         self._said.close()
 
     def ask(self, call: str, **arguments: Any) -> Any:
         """Return the store's answer to a call of `process`, whose arguments are JSON values."""
+        if self._process is None:
+            raise TrackingError(self._start_error, unreachable=True)
         deadline = time.monotonic() + self._timeout
-        self._write({"call": call, "arguments": arguments})
+        self._write(self._process, {"call": call, "arguments": arguments})
         try:
             with stage("Waiting for MLflow"):
                 line = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -91,12 +100,12 @@ class TrackingStore:
             raise TrackingError(answer["error"], unreachable=answer["unreachable"])
         return answer["result"]
 
-    def _write(self, message: Any) -> None:
+    def _write(self, process: subprocess.Popen[str], message: Any) -> None:
         def write() -> None:
-            assert self._process.stdin is not None, "it has pipes"
+            assert process.stdin is not None, "it has pipes"
             try:
-                self._process.stdin.write(f"{json.dumps(message)}\n")
-                self._process.stdin.flush()
+                process.stdin.write(f"{json.dumps(message)}\n")
+                process.stdin.flush()
             except OSError:
                 pass  # it ended, which its answers tell
 
@@ -104,9 +113,8 @@ class TrackingStore:
         thread.start()
         thread.join(self._timeout)
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None, "it has pipes"
-        for line in self._process.stdout:
+    def _read(self, stdout: IO[str]) -> None:
+        for line in stdout:
             self._answers.put(line)
         self._answers.put(None)
 

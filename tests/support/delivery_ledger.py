@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.delivery.mlflow.delivery import Delivered, deliver, open_experiments
+from rankledger.pipeline.delivery.mlflow.delivery import Delivered, deliver, open_experiment
 from rankledger.pipeline.delivery.mlflow.payload import History, Run, RunInput
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.histories import Points, points_in
@@ -30,12 +30,14 @@ class Ledger:
     client: Any  # MLflow's own client, which goes through the proxy
     record: Path  # the folder whose files are logged
     _names: list[str] = field(default_factory=list)
+    _series: str = ""
     _points: dict[str, set[tuple[str, int, int, float]]] = field(default_factory=lambda: defaultdict(set))
 
     def evaluation(self, series: str = "") -> list[Run]:
         """The runs of one that the server has not seen yet: of two models, one without output, and its own."""
         self._names.append(f"nightly {len(self._names)}")
-        history = self._history(series or self._names[-1])
+        self._series = series or self._names[-1]
+        history = self._history()
         judgments = (RunInput("web", "a" * 64, "local", "{}"),)
         models = [
             self._run(
@@ -44,31 +46,32 @@ class Ledger:
                 metrics=metrics,
                 inputs=judgments,
                 failed=not metrics,
-                primary=("search/ndcg_at_10", True),
                 history=history if metrics else None,
             )
             for place, (model, metrics) in enumerate(FIGURES.items())
         ]
-        return [*models, self._run(None, len(models), inputs=judgments, artifacts=self.record)]
+        primary = ("search/ndcg_at_10", True)
+        own = self._run(None, len(models), inputs=judgments, artifacts=self.record, primary=primary)
+        return [*models, own]
 
     def haunted(self) -> list[Run]:
         """The same, each run of which was created three times by requests whose answers were lost."""
         runs = self.evaluation()
-        experiments = open_experiments(self.client, runs, None)
+        experiment = open_experiment(self.client, runs[-1], None)
         for run in runs * 3:
             identity = {key: value for key, value in run.tags.items() if key != "team"}
-            self.client.create_run(experiments[run.experiment], run.start, identity, run.name)
+            self.client.create_run(experiment, run.start, identity, run.name)
         for number in range(3):
-            self._write_history(runs, experiments, step=number)
+            self._write_history(runs, experiment, step=number)
         return runs
 
-    def _write_history(self, runs: Sequence[Run], experiments: Mapping[str, str], step: int) -> None:
+    def _write_history(self, runs: Sequence[Run], experiment: str, step: int) -> None:
         """Create another run of the history, which has a night that no other one has."""
         (history,) = (run.history for run in runs if run.history)
-        made = self.client.create_run(experiments[history.experiment], history.start, dict(history.tags), history.name)
+        made = self.client.create_run(experiment, history.start, dict(history.tags), history.name)
         for key, value in history.metrics.items():
             self.client.log_metric(made.info.run_id, key, value + step, timestamp=START, step=step)
-            self._points[history.tags["rankledger.history"]].add((key, step, START, value + step))
+            self._points[runs[-1].experiment].add((key, step, START, value + step))
 
     def deliver(self, runs: Sequence[Run]) -> Delivered:
         """Deliver them through the proxy."""
@@ -99,7 +102,7 @@ class Ledger:
 
     def check_history(self, *evaluations: Sequence[Run]) -> None:
         """Assert that the history of evaluations has the points of these and of all checked before, each once."""
-        (name,) = {run.history.tags["rankledger.history"] for runs in evaluations for run in runs if run.history}
+        (name,) = {run.experiment for runs in evaluations for run in runs}
         for history in (run.history for runs in evaluations for run in runs if run.history):
             self._points[name] |= {(key, history.step, history.time, value) for key, value in history.metrics.items()}
         assert self.points(name) == sorted(self._points[name])
@@ -108,21 +111,22 @@ class Ledger:
         """The points of a history, whose server is asked directly."""
         return points_in(f"http://{self.proxy.server}", name)["web", "bm25"]
 
-    def _history(self, name: str) -> History:
+    def _history(self) -> History:
         """The night after the last one, of a history."""
         night = len(self._names)
-        tags = {"rankledger.history": name, "rankledger.dataset": "web", "rankledger.model": "bm25"}
+        tags = {"rankledger.kind": "history", "rankledger.dataset": "web", "rankledger.model": "bm25"}
         metrics = {key: value + night for key, value in FIGURES["bm25"].items()}
-        return History(f"{name} history/web", "bm25", tags, START, 20_000 + night, START + night, metrics)
+        return History("bm25 history", tags, START, 20_000 + night, START + night, metrics)
 
     def _run(self, model: str | None, place: int, **fields: Any) -> Run:
         name = self._names[-1]
         tags = {"rankledger.evaluation": f"20261120T020000Z-{name}-1f0c9a2b", "mlflow.user": "ann", "team": "search"}
+        tags["rankledger.kind"] = "model" if model else "evaluation"
         task = ("web", model) if model else None
         if task:
             tags |= dict(zip(("rankledger.dataset", "rankledger.model"), task, strict=True))
         return Run(
-            experiment=f"{name}/web" if model else name,
+            experiment=self._series,
             name=model or name,
             start=START + place,
             end=START + 9_000,

@@ -16,8 +16,8 @@ def points_in(uri: str, name: str) -> Mapping[tuple[str, str], Points]:
     from mlflow.entities import ViewType
 
     client = MlflowClient(tracking_uri=uri)
-    experiments = [found.experiment_id for found in client.search_experiments()]
-    found = client.search_runs(experiments, f"tags.`rankledger.history` = '{name}'", ViewType.ALL)
+    experiment = client.get_experiment_by_name(name).experiment_id
+    found = client.search_runs([experiment], "tags.`rankledger.kind` = 'history'", ViewType.ALL)
     deleted = [run for run in found if run.info.lifecycle_stage == "deleted"]
     assert all("rankledger.ghost" in run.data.tags for run in deleted)
     kept = [run for run in found if run not in deleted]

@@ -77,7 +77,7 @@ def test_an_older_night_that_is_delivered_late_lands_at_its_step(folder, loaded,
     }
     assert len({(metric, step) for metric, step, *_ in points}) == len(points)
     (history,) = MlflowClient(mlflow).search_runs(
-        [MlflowClient(mlflow).get_experiment_by_name("late history/web").experiment_id]
+        [MlflowClient(mlflow).get_experiment_by_name("late").experiment_id], "tags.`rankledger.kind` = 'history'"
     )
     assert history.data.metrics["search/ap"] == figures["2026-11-20"]
 

@@ -163,8 +163,8 @@ def _runs(server: str, evaluation_id: str) -> Mapping[str, Any]:
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=server)
-    experiments = [client.get_experiment_by_name(name).experiment_id for name in ("nightly", "nightly/stdlib-search")]
-    found = client.search_runs(experiments, f"tags.`rankledger.evaluation` = '{evaluation_id}'")
+    experiment = client.get_experiment_by_name("nightly").experiment_id
+    found = client.search_runs([experiment], f"tags.`rankledger.evaluation` = '{evaluation_id}'")
     return {run.data.tags.get("rankledger.model", ""): run for run in found}
 
 
@@ -174,9 +174,10 @@ def picture(page: Browser, name: str) -> None:
         page.picture(ROOT / folder / f"mlflow-{name}.png")
 
 
-def open_table(page: Browser, nights: Nights, model: str = "bm25") -> None:
-    """The table of an experiment: that of the evaluations, or of the runs of all models."""
-    page.open(nights.path(0, model).rpartition("/")[0])
+def open_table(page: Browser, nights: Nights, kind: str = "model") -> None:
+    """The table of runs: of the evaluations, of the models in each, or of the histories, found as the guide says."""
+    wanted = urlencode({"searchFilter": f"tags.`rankledger.kind` = '{kind}'"})
+    page.open(f"{nights.path(0).rpartition('/')[0]}?{wanted}&workflowType=machine_learning")
 
 
 def rows_of(page: Browser, n_rows: int) -> list[str]:
@@ -197,7 +198,7 @@ def names_in(page: Browser, n_rows: int) -> list[str]:
 
 def test_the_table_of_evaluations(nights, page):
     """One run a night under the config's name and the day, the last on top, each older than the one above."""
-    open_table(page, nights, "")
+    open_table(page, nights, "evaluation")
     rows = rows_of(page, 10)
 
     assert names_in(page, 10) == [nights.name(night) for night in reversed(range(10))]
@@ -226,7 +227,7 @@ def test_the_table_of_models(nights, page):
 def choose_columns(page: Browser, nights: Nights) -> None:
     """As by the menu *Columns*, and by drawing at their edges, in the table that is open."""
     experiment = nights.path(0, "bm25").split("/")[2]
-    settings = f'ExperimentPage-["{experiment}"]'  # the table of evaluations has its own
+    settings = f'ExperimentPage-["{experiment}"]'
     stored = json.loads(page.wait("the table's settings", lambda: page.stored(settings)))
     order = ["attributes.`Run Name`", "runDateAndNestInfo", *COLUMNS]
     chosen = {"selectedColumns": list(COLUMNS), "columnOrder": order, "columnWidths": COLUMNS}
@@ -259,12 +260,9 @@ def test_the_chart_view(nights, page):
     picture(page, "charts")
 
 
-def test_the_history_of_the_models(nights, page, mlflow):
+def test_the_history_of_the_models(nights, page):
     """A line per model through ten nights, one of which a model missed; the pages are those for model training."""
-    from mlflow import MlflowClient
-
-    history = MlflowClient(mlflow).get_experiment_by_name("nightly history/stdlib-search")
-    page.open(f"/experiments/{history.experiment_id}/runs?workflowType=machine_learning")
+    open_table(page, nights, "history")
     rows_of(page, 5)
     page.click("input[value='CHART']")
     page.wait("a search of charts", lambda: page.all("input[placeholder*='Search metric charts']"))[0].send_keys(

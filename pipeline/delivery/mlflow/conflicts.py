@@ -10,7 +10,7 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -67,16 +67,14 @@ def delete_ghosts(client: MlflowClient, ghosts: Iterable[FoundRun], kept: str) -
             client.delete_run(ghost.info.run_id)
 
 
-def find_runs(
-    client: MlflowClient, experiment_ids: Sequence[str], wanted: str, *, deleted: bool = False
-) -> Iterator[FoundRun]:
+def find_runs(client: MlflowClient, experiment_id: str, wanted: str, *, deleted: bool = False) -> Iterator[FoundRun]:
     """Return the runs of a search without marked ghosts. Delete ghosts that were marked only."""
     from mlflow.entities import ViewType
 
     view = ViewType.ALL if deleted else ViewType.ACTIVE_ONLY
     token: str | None = None
     while token != "":
-        page = client.search_runs([*experiment_ids], wanted, view, _PAGE, page_token=token)
+        page = client.search_runs([experiment_id], wanted, view, _PAGE, page_token=token)
         for run in page:
             if GHOST in run.data.tags:
                 delete_ghosts(client, [run], run.data.tags[GHOST])

@@ -30,6 +30,7 @@ from rankledger.pipeline.delivery.mlflow.history import log_histories
 from rankledger.pipeline.delivery.mlflow.payload import (
     DATASET,
     EVALUATION,
+    KIND,
     MODEL,
     REPLICATE,
     History,
@@ -55,32 +56,26 @@ Result = TypeVar("Result")
 _PRIMARY = "mlflow.experiment.primaryMetric"
 
 
-def open_experiments(client: MlflowClient, runs: Iterable[Run], artifacts: Path | None) -> dict[str, str]:
-    """Return the ids of the experiments of all runs by name. Create missing ones.
+def open_experiment(client: MlflowClient, evaluation: Run, artifacts: Path | None) -> str:
+    """Return the id of the experiment of an evaluation's runs. Create a missing one.
 
     `artifacts` is the folder for the files of runs. None if the store has its own.
 
     Raises:
-        TrackingError: An experiment was deleted.
+        TrackingError: The experiment was deleted.
     """
-    primary = {name: run.primary for run in runs for name in _experiments_of(run)}
-    return {name: _opened(client, name, primary[name], artifacts) for name in primary}
-
-
-def _experiments_of(run: Run) -> list[str]:
-    return [run.experiment, *([run.history.experiment] if run.history else [])]
-
-
-def _opened(client: MlflowClient, name: str, primary: tuple[str, bool] | None, artifacts: Path | None) -> str:
+    name = evaluation.experiment
     found = client.get_experiment_by_name(name) or _created(client, name, artifacts)
     if found.lifecycle_stage == "deleted":
         restore = f"mlflow experiments restore --experiment-id {found.experiment_id}"
         raise TrackingError(
             f"the experiment '{name}' was deleted; restore it (`{restore}`) or change the config's name"
         )
-    for key, value in _tags(primary).items():
-        if found.tags.get(key) != value:
-            client.set_experiment_tag(found.experiment_id, key, value)
+    if evaluation.primary:
+        metric, is_better = evaluation.primary
+        for key, value in {f"{_PRIMARY}.name": metric, f"{_PRIMARY}.greaterIsBetter": str(is_better)}.items():
+            if found.tags.get(key) != value:
+                client.set_experiment_tag(found.experiment_id, key, value)
     return str(found.experiment_id)
 
 
@@ -94,12 +89,6 @@ def _created(client: MlflowClient, name: str, artifacts: Path | None) -> Any:
         if error.error_code != "RESOURCE_ALREADY_EXISTS" or found is None:
             raise
         return found
-
-
-def _tags(primary: tuple[str, bool] | None) -> dict[str, str]:
-    if primary is None:
-        return {}
-    return {f"{_PRIMARY}.name": primary[0], f"{_PRIMARY}.greaterIsBetter": str(primary[1])}
 
 
 def _location(name: str, artifacts: Path | None) -> str | None:
@@ -138,7 +127,7 @@ SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselv
 
 _UNLINKED = "rankledger.unlinked"
 _PARENT = "mlflow.parentRunId"
-_IDENTITY = (EVALUATION, DATASET, MODEL, REPLICATE, "mlflow.user")  # from a run's beginning
+_IDENTITY = (EVALUATION, KIND, DATASET, MODEL, REPLICATE, "mlflow.user")  # from a run's beginning
 _THREADS = 4
 _BATCH_LIMITS = {"metrics": 1_000, "params": 100, "tags": 100}
 _BATCH_LENGTH = 1_000
@@ -182,27 +171,27 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
     is_server = uri.startswith(SERVERS)
 
     def attempt() -> Delivered:
-        experiments = open_experiments(client, public, None if is_server else artifacts)
-        return _Sender(client, experiments, n_threads=_THREADS if is_server else 1).send(public)
+        experiment_id = open_experiment(client, public[-1], None if is_server else artifacts)
+        return _Sender(client, experiment_id, n_threads=_THREADS if is_server else 1).send(public)
 
     return retry_conflicts(attempt, SAME_ROW, DELETED)  # another machine may deliver the same
 
 
 class _Sender:
-    def __init__(self, client: MlflowClient, experiments: Mapping[str, str], *, n_threads: int) -> None:
+    def __init__(self, client: MlflowClient, experiment_id: str, *, n_threads: int) -> None:
         self._client = client
-        self._experiments = experiments
+        self._experiment_id = experiment_id
         self._n_threads = n_threads
         self._ended: dict[str, FoundRun] = {}
 
     def send(self, runs: Sequence[Run]) -> Delivered:
         ids = self.create(runs)
         histories = [run.history for run in runs if run.history is not None]
-        log_histories(self._client, histories, self._experiments, each=self._each)
+        log_histories(self._client, histories, self._experiment_id, each=self._each)
         self.fill(runs, ids)
         self.sweep(runs, ids)
         return Delivered(
-            experiment_id=self._experiments[runs[-1].experiment],
+            experiment_id=self._experiment_id,
             run_id=ids[None],
             runs={task: run_id for task, run_id in ids.items() if task is not None},
         )
@@ -263,7 +252,7 @@ class _Sender:
     def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:
         wanted = f"tags.`{EVALUATION}` = '{evaluation_id}'" + (f" AND {further}" if further else "")
         found: dict[Task, list[FoundRun]] = {}
-        for run in find_runs(self._client, [*self._experiments.values()], wanted, deleted=True):
+        for run in find_runs(self._client, self._experiment_id, wanted, deleted=True):
             found.setdefault(_task_of(run.data.tags), []).append(run)
         return found
 
@@ -277,7 +266,7 @@ class _Sender:
 
     def _create(self, run: Run) -> None:
         identity = {key: run.tags[key] for key in _IDENTITY if key in run.tags}
-        self._client.create_run(self._experiments[run.experiment], run.start, identity, run.name)
+        self._client.create_run(self._experiment_id, run.start, identity, run.name)
 
     def _fill(self, run: Run, run_id: str, model_id: str | None) -> None:
         for batch in _batches(run, model_id):

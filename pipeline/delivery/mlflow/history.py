@@ -19,7 +19,7 @@ from rankledger.pipeline.delivery.mlflow.conflicts import (
     retry_conflicts,
     without_retries,
 )
-from rankledger.pipeline.delivery.mlflow.payload import DATASET, HISTORY, MODEL, History
+from rankledger.pipeline.delivery.mlflow.payload import DATASET, KIND, MODEL, History
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -33,9 +33,7 @@ _Each: TypeAlias = Callable[[Callable[[History], None], Sequence[History]], obje
 _Found: TypeAlias = Mapping[tuple[str, str], Sequence["FoundRun"]]
 
 
-def log_histories(
-    client: MlflowClient, histories: Sequence[History], experiments: Mapping[str, str], *, each: _Each
-) -> None:
+def log_histories(client: MlflowClient, histories: Sequence[History], experiment_id: str, *, each: _Each) -> None:
     """Log the figures of an evaluation to the histories of its models, each once.
 
     `each` runs a step for every history, possibly several at a time.
@@ -44,16 +42,14 @@ def log_histories(
         ConflictError: Another delivery made another run count. Repeat all steps.
     """
     if histories:
-        _Sender(client, histories, experiments, each).send()
+        _Sender(client, histories, experiment_id, each).send()
 
 
 class _Sender:
-    def __init__(
-        self, client: MlflowClient, histories: Sequence[History], experiments: Mapping[str, str], each: _Each
-    ) -> None:
+    def __init__(self, client: MlflowClient, histories: Sequence[History], experiment_id: str, each: _Each) -> None:
         self._client = client
         self._histories = {history.task: history for history in histories}
-        self._experiments = experiments
+        self._experiment_id = experiment_id
         self._each = each
 
     def send(self) -> None:
@@ -88,18 +84,15 @@ class _Sender:
                 raise ConflictError(_id_of(run))
 
     def _found(self) -> _Found:
-        ids = list({self._experiments[history.experiment]: None for history in self._histories.values()})
-        name = next(iter(self._histories.values())).tags[HISTORY]
         found: dict[tuple[str, str], list[FoundRun]] = defaultdict(list)
-        for run in find_runs(self._client, ids, f"tags.`{HISTORY}` = '{name}'"):
+        for run in find_runs(self._client, self._experiment_id, f"tags.`{KIND}` = 'history'"):
             task = run.data.tags.get(DATASET, ""), run.data.tags.get(MODEL, "")
             if task in self._histories:
                 found[task].append(run)
         return {task: sorted(runs, key=_id_of) for task, runs in found.items()}
 
     def _create(self, history: History) -> None:
-        experiment = self._experiments[history.experiment]
-        self._client.create_run(experiment, history.start, dict(history.tags), history.name)
+        self._client.create_run(self._experiment_id, history.start, dict(history.tags), history.name)
 
     def _log(self, history: History, run: FoundRun) -> None:
         from mlflow.entities import Metric

@@ -15,22 +15,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rankledger.pipeline.config.gates import night_of
-from rankledger.pipeline.config.mlflow_names import (
-    EXPERIMENT_LIMIT,
-    FINGERPRINT,
-    NAME_LIMIT,
-    PARAM_LIMIT,
-    TAG_LIMIT,
-    experiment_of,
-    history_of,
-    text_of,
-)
+from rankledger.pipeline.config.mlflow_names import FINGERPRINT, NAME_LIMIT, PARAM_LIMIT, TAG_LIMIT, text_of
 from rankledger.pipeline.delivery.mlflow.figures import MetricSelection, by_name
 from rankledger.pipeline.gates.verdicts import Verdict, overall_effect, overall_outcome
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Dataset
-from rankledger.pipeline.support.errors import TrackingError, shorten
+from rankledger.pipeline.support.errors import shorten
 
 EVALUATION = "rankledger.evaluation"
 """Tag by which every run of an evaluation is found."""
@@ -48,8 +39,8 @@ MANIFEST = "rankledger.manifest_sha256"
 REPLICATE = "rankledger.replicate"
 """Tag of a replicate's run: the replicate's name."""
 
-HISTORY = "rankledger.history"
-"""Tag of histories: the name of the evaluation."""
+KIND = "rankledger.kind"
+"""Tag that tells the runs of an experiment apart: `evaluation`, `model`, `replicate` or `history`."""
 
 Task: TypeAlias = tuple[str, ...] | None
 """Subject of a run: a dataset and a model, with a replicate if any, or None for the whole evaluation."""
@@ -61,6 +52,7 @@ def _storable(text: str) -> str:
 
 
 _EPOCH = date(1970, 1, 1)
+_LASTING = " history"  # ends the name of a run that all nights share
 _DAY_LIMIT = 40  # letters of a `--date` that is none
 
 
@@ -82,7 +74,6 @@ class RunInput:
 class History:
     """The long-lived run of a model on a dataset, and the points that an evaluation adds to it."""
 
-    experiment: str
     name: str
     tags: Mapping[str, str]
     start: int  # milliseconds since 1970, UTC
@@ -121,7 +112,7 @@ def runs_of(record: Evaluation, *, metric_name: str, max_metrics: int, note: str
     The evaluation's own run is last. Runs start a millisecond apart, because MLflow lists the most recent start first.
 
     Raises:
-        TrackingError: A name is too long for MLflow, or two names coincide there.
+        TrackingError: Two names coincide in MLflow.
     """
     manifest = record.manifest
     failures, replicates = manifest.not_evaluated, _replicates_of(manifest)
@@ -163,8 +154,8 @@ def _replicate_run(record: Evaluation, task: tuple[str, ...], start: int, figure
         run = replace(_task_run(record, (dataset, model), start, figures, logged.tags), metrics=logged.metrics)
     tags = {key: value for key, value in run.tags.items() if key != "rankledger.gates"}
     own = _tags(record.manifest, {REPLICATE: replicate})[REPLICATE]
-    name = _name(record.manifest, f"{model} {replicate}")
-    return replace(run, name=name, task=task, tags=tags | {REPLICATE: own}, logged_model=None)
+    name = _name(record.manifest, _subject(record.manifest, task))
+    return replace(run, name=name, task=task, tags=tags | {KIND: "replicate", REPLICATE: own}, logged_model=None)
 
 
 def _evaluation_run(record: Evaluation, start: int, figures: MetricSelection, note: str) -> Run:
@@ -172,7 +163,7 @@ def _evaluation_run(record: Evaluation, start: int, figures: MetricSelection, no
     settings: dict[str, object] = {"seed": manifest.seed}
     settings |= {f"conventions.{name}": value for name, value in manifest.conventions if value is not None}
     settings |= {f"bootstrap.{name}": value for name, value in manifest.bootstrap}
-    tags = {MANIFEST: hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
+    tags = {KIND: "evaluation", MANIFEST: hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
     tags |= {**logged.tags, **_gates(record.verdicts)}
     failed = overall_outcome(record.verdicts) == "fail"
     if failed:
@@ -180,7 +171,7 @@ def _evaluation_run(record: Evaluation, start: int, figures: MetricSelection, no
     if note:
         tags["mlflow.note.content"] = _shortened(note)
     return Run(
-        experiment=_experiment(experiment_of(manifest.name)),
+        experiment=manifest.name,
         name=_name(manifest, manifest.name),
         start=start,
         end=max(start, _milliseconds(manifest.finished)),
@@ -190,6 +181,7 @@ def _evaluation_run(record: Evaluation, start: int, figures: MetricSelection, no
         inputs=_inputs(manifest.datasets),
         artifacts=record.path,
         failed=failed,
+        primary=next(filter(None, map(figures.primary, manifest.datasets)), None),
     )
 
 
@@ -205,7 +197,7 @@ def _model_run(record: Evaluation, task: tuple[str, str], start: int, figures: M
     tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}
     run = _task_run(record, task, start, figures, {**logged.tags, **tags})
     run = replace(run, metrics=logged.metrics)
-    return replace(run, history=_history(manifest, run)) if logged.metrics else run
+    return replace(run, history=_history(manifest, run, task)) if logged.metrics else run
 
 
 _NOTE = """\
@@ -213,12 +205,11 @@ One point per record and metric. The step is the night's date in days since 1970
 choose *Time (wall)* as the x-axis to see dates. A night that was evaluated again has a point for each record."""
 
 
-def _history(manifest: Manifest, run: Run) -> History:
+def _history(manifest: Manifest, run: Run, task: tuple[str, str]) -> History:
     night = night_of(manifest.date, datetime.fromisoformat(manifest.created))
-    tags = {HISTORY: manifest.name, "mlflow.note.content": _NOTE}
+    tags = {KIND: "history", "mlflow.note.content": _NOTE}
     return History(
-        experiment=_experiment(history_of(manifest.name, run.tags[DATASET])),
-        name=shorten(run.tags[MODEL], NAME_LIMIT),
+        name=_storable(shorten(_subject(manifest, task), NAME_LIMIT - len(_LASTING)) + _LASTING),
         tags=tags | {key: run.tags[key] for key in (DATASET, MODEL, "mlflow.user") if key in run.tags},
         start=run.start,
         step=(night - _EPOCH).days,
@@ -240,22 +231,27 @@ def _task_run(
     manifest = record.manifest
     dataset, model = task
     described = manifest.models[model]
-    found_by = {DATASET: dataset, MODEL: model}
+    found_by = {KIND: "model", DATASET: dataset, MODEL: model}
     found_by |= _gates([verdict for verdict in record.verdicts if verdict.model == model])
     named = {"owner": described.owner, "model_id": described.model_id, "model_uri": described.model_uri}
     found_by |= {f"rankledger.{key}": value for key, value in named.items() if value is not None}
     return Run(
-        experiment=_experiment(experiment_of(manifest.name, dataset)),
-        name=_name(manifest, model),
+        experiment=manifest.name,
+        name=_name(manifest, _subject(manifest, task)),
         start=start,
         end=max(start, _milliseconds(manifest.finished)),
         tags=_tags(manifest, found_by | dict(tags), described.tags),
         params=_params(described.params),
         inputs=_inputs({dataset: manifest.datasets[dataset]}),
         task=task,
-        primary=figures.primary(dataset),
         logged_model=f"models:/{described.model_id}" if described.model_id else described.model_uri,
     )
+
+
+def _subject(manifest: Manifest, task: tuple[str, ...]) -> str:
+    """Return a model, its replicate and its dataset, which a single one needs not tell apart."""
+    dataset, *names = task
+    return " ".join([*names, dataset] if len(manifest.datasets) > 1 else names)
 
 
 def _name(manifest: Manifest, what: str) -> str:
@@ -313,14 +309,6 @@ def _input(name: str, dataset: Dataset) -> RunInput:
         source_type=scheme if separator else "local",
         source=json.dumps({"uri": files[0].path, "n_files": len(files)}, ensure_ascii=False),
     )
-
-
-def _experiment(name: str) -> str:
-    if len(name) > EXPERIMENT_LIMIT:
-        raise TrackingError(
-            f"the experiment '{name[:60]}…' has {len(name)} characters, and MLflow allows {EXPERIMENT_LIMIT}"
-        )
-    return name
 
 
 def _shortened(note: str) -> str:

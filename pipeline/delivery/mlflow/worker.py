@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from rankledger.pipeline.delivery.mlflow.delivery import deliver
-from rankledger.pipeline.delivery.mlflow.payload import EVALUATION, MANIFEST, Run
+from rankledger.pipeline.delivery.mlflow.payload import EVALUATION, KIND, MANIFEST, Run
 from rankledger.pipeline.record.manifest import is_evaluation_id
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import TrackingError, shorten
@@ -72,10 +72,8 @@ _GONE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "INVALID_STATE") 
 def logged_digests(client: MlflowClient, evaluation_id: str, name: str) -> dict[str, str]:
     """Return the manifest hashes of an evaluation's own runs. Empty if it has no run."""
     experiment = client.get_experiment_by_name(name)
-    if experiment is None:
-        return {}
-    found = client.search_runs([experiment.experiment_id], f"tags.`{EVALUATION}` = '{evaluation_id}'")
-    return {run.info.run_id: run.data.tags[MANIFEST] for run in found if MANIFEST in run.data.tags}
+    found = _own_runs(client, experiment.experiment_id, evaluation_id) if experiment else []
+    return {run.info.run_id: run.data.tags[MANIFEST] for run in found}
 
 
 def delete_runs(client: MlflowClient, evaluation_id: str, run_ids: Iterable[str]) -> None:
@@ -104,7 +102,7 @@ def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, 
     evaluation_id = run.data.tags.get(EVALUATION)
     if evaluation_id is None or not is_evaluation_id(evaluation_id):
         raise TrackingError(f"the run {run_id} at {public_uri(uri)} is not the run of an evaluation; name another")
-    own = _own_run(client, run, evaluation_id)
+    own = next(iter(_own_runs(client, run.info.experiment_id, evaluation_id)), None)
     return {
         "evaluation_id": evaluation_id,
         "run_id": None if own is None else own.info.run_id,
@@ -129,14 +127,10 @@ def copy_record(client: MlflowClient, run_id: str, folder: Path) -> Path:
         return partial.rename(folder)
 
 
-def _own_run(client: MlflowClient, run: MLflowRun, evaluation_id: str) -> MLflowRun | None:
-    if MANIFEST in run.data.tags:
-        return run
-    name = client.get_experiment(run.info.experiment_id).name
-    experiment = client.get_experiment_by_name(name.partition("/")[0])
-    wanted = f"tags.`{EVALUATION}` = '{evaluation_id}'"
-    found = client.search_runs([experiment.experiment_id], wanted) if experiment else []
-    return next((run for run in found if MANIFEST in run.data.tags), None)
+def _own_runs(client: MlflowClient, experiment_id: str, evaluation_id: str) -> list[MLflowRun]:
+    """Return the evaluation's own runs that were filled, which alone have the record. More than one is a ghost's."""
+    wanted = f"tags.`{EVALUATION}` = '{evaluation_id}' AND tags.`{KIND}` = 'evaluation'"
+    return [run for run in client.search_runs([experiment_id], wanted) if MANIFEST in run.data.tags]
 
 
 _RUNS = TypeAdapter(tuple[Run, ...])  # which JSON has made plain

@@ -591,7 +591,7 @@ def test_tracking_is_the_default(run_cli, config, tmp_path):
     assert shlex.split(line.removeprefix("MLflow: ")) == ["mlflow", "ui", "--backend-store-uri", uri]
     client = MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("generated")
-    (run,) = client.search_runs([experiment.experiment_id])
+    (run,) = client.search_runs([experiment.experiment_id], "tags.`rankledger.kind` = 'evaluation'")
     assert run.data.tags["rankledger.evaluation"] == outcome.record.name
 
 

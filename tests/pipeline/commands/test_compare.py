@@ -565,7 +565,8 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
     config = write_config(tmp_path / "a", {"web": Collection(judgments(), {"bm25": output()})}, SUITES, ending=".tsv")
     first = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs")
     client = MlflowClient(first.store)
-    (run,) = client.search_runs([client.get_experiment_by_name(first.name).experiment_id])
+    experiment = client.get_experiment_by_name(first.name).experiment_id
+    (run,) = client.search_runs([experiment], "tags.`rankledger.kind` = 'evaluation'")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", str(first.store))
 
     found = compare(f"mlflow:{run.info.run_id}", f"mlflow:{run.info.run_id}", runs_dir=tmp_path / "elsewhere")

@@ -166,9 +166,10 @@ def test_mlflow(night):
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=f"sqlite:///{night.runs}/mlflow.db")
-    own, web = (client.get_experiment_by_name(name) for name in ("generated", "generated/web"))
-    (run,) = client.search_runs([own.experiment_id])
-    tags = {tag for model in client.search_runs([web.experiment_id]) for tag in model.data.tags}
+    experiment = client.get_experiment_by_name("generated")
+    ids = [experiment.experiment_id]
+    (run,) = client.search_runs(ids, "tags.`rankledger.kind` = 'evaluation'")
+    tags = {tag for model in client.search_runs(ids, "tags.`rankledger.dataset` = 'web'") for tag in model.data.tags}
     worst = {tag.removeprefix("rankledger.worst_slice.") for tag in tags if "worst_slice" in tag}
 
     assert {name for name in run.data.metrics if name.startswith("bm25/")} == {
@@ -176,6 +177,6 @@ def test_mlflow(night):
     }
     assert run.data.metrics["bm25/web.ap"] == night.figures["bm25"]
     assert re.findall(r"^\| model \| rank \| ([^|]+) \|", run.data.tags["mlflow.note.content"], re.MULTILINE)[0] == "ap"
-    assert web.tags["mlflow.experiment.primaryMetric.name"] == "binary/ap"
+    assert experiment.tags["mlflow.experiment.primaryMetric.name"] == "binary/ap"
     assert "binary/ap" in worst
     assert worst <= {"graded/ndcg_at_5", "sets/p_at_5", "binary/ap"}

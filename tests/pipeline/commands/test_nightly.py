@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -133,16 +133,39 @@ def test_again_evaluates_anew_and_is_what_is_shown_from_then_on():
     assert records() == sorted([first.evaluation_id, second.evaluation_id])
 
 
-def test_again_that_comes_to_nothing_leaves_the_night_as_it_was():
-    """The judgments are gone: it is refused, and the night's evaluation is the one that there is."""
+def test_again_that_comes_to_nothing_is_recorded_and_told_once():
+    """The judgments are gone: the night's evaluation stays, and the failure has a record and an alert."""
+    write_config(notify=[{"command": ["sh", "-c", "cat >> told.json; echo >> told.json"]}])
     write_outputs()
     first = night()
     Path("qrels.txt").unlink()
+    later = Clock()
+    later.time = datetime.now(UTC) + timedelta(seconds=10)
 
-    with pytest.raises(InputError, match="file not found by"):
-        night(again=True)
+    for _ in range(2):
+        with pytest.raises(InputError, match="file not found by"):
+            night(later, again=True)
 
+    (failed,) = {*records()} - {first.evaluation_id}
+    assert "file not found by" in read_record(Path("runs/records") / failed).manifest.error
+    assert [json.loads(line)["id"] for line in Path("told.json").read_text().splitlines()] == [failed]
     assert night().evaluation_id == first.evaluation_id
+
+
+def test_a_failed_night_is_recorded_if_mlflow_cannot_start(monkeypatch, run_cli):
+    write_config(tracking={"enabled": True})
+    write_outputs()
+    Path("qrels.txt").write_text("q00 0 d0 many\n")
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr("rankledger.pipeline.record.mlflow_process.subprocess.Popen", fail)
+    code, _, said = run_cli(*COMMAND)
+
+    assert (code, len(records())) == (2, 1)
+    assert "cannot be recorded" not in said
+    assert "not delivered: MLflow's process cannot be started" in said
 
 
 def test_the_second_call_prints_and_exits_as_the_first(run_cli):

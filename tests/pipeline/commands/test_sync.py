@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import rankledger
+from rankledger.pipeline.commands.browse import list_evaluations
 from rankledger.pipeline.commands.nightly import nightly
 from rankledger.pipeline.delivery.deliver import SyncResult, sync
 from rankledger.pipeline.record.evaluation import Evaluation
@@ -46,9 +47,10 @@ def client_of(uri: str) -> Any:
     return MlflowClient(tracking_uri=uri)
 
 
-def own_runs(client: Any, name: str = "generated") -> list[Any]:
-    """The evaluations' own runs, the oldest first."""
-    return list(reversed(client.search_runs([client.get_experiment_by_name(name).experiment_id])))
+def runs_in(client: Any, kind: str = "evaluation") -> list[Any]:
+    """The runs of a kind, the oldest first; by default the evaluations' own."""
+    experiment = client.get_experiment_by_name("generated").experiment_id
+    return list(reversed(client.search_runs([experiment], f"tags.`rankledger.kind` = '{kind}'")))
 
 
 def logged(runs: Path) -> list[Any]:
@@ -56,7 +58,7 @@ def logged(runs: Path) -> list[Any]:
     client = client_of(f"sqlite:///{runs}/mlflow.db")
     return [
         (run.info.start_time, run.info.end_time, run.info.run_name, run.to_dictionary()["data"], str(run.inputs))
-        for run in [*own_runs(client), *own_runs(client, "generated/web")]
+        for run in [*runs_in(client), *runs_in(client, "model")]
     ]
 
 
@@ -87,7 +89,7 @@ def test_three_nights_without_a_store_are_delivered_in_order_and_once(tmp_path, 
     delivered = list(sync(runs_dir=tmp_path / "runs"))
     again = list(sync(runs_dir=tmp_path / "runs"))
     client = client_of(address)
-    own, of_model = own_runs(client), own_runs(client, "generated/web")
+    own, of_model = runs_in(client), runs_in(client, "model")
 
     assert delivered == [SyncResult(night.evaluation_id, tracked=address) for night in nights]
     assert again == []
@@ -110,13 +112,49 @@ def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
 
 def test_a_deleted_run_stays_deleted(runs):
     client = client_of(f"sqlite:///{runs}/mlflow.db")
-    (run,) = own_runs(client)
+    (run,) = runs_in(client)
     client.delete_run(run.info.run_id)
 
     (synced,) = sync(runs_dir=runs, again=True)
 
     assert synced.reason == ""
-    assert own_runs(client) == []
+    assert runs_in(client) == []
+
+
+def test_the_list_knows_a_receipt_where_the_users_config_keeps_records(tmp_path, run_cli, monkeypatch):
+    """It is in the remote store alone; the record of somebody else names no place to look."""
+    from obstore.store import LocalStore
+
+    far = tmp_path / "far"
+    far.mkdir()
+    monkeypatch.setattr("rankledger.pipeline.record.store._object_store", lambda url: LocalStore(far))
+    config = config_in(tmp_path, records="s3://eval/records")
+    record = rankledger.evaluate(config, runs_dir=tmp_path / "runs").record
+    assert [path.parent.parent for path in tmp_path.rglob("receipt.json")] == [far]
+
+    listed = run_cli("list", "--runs-dir", record.parents[1])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of somebody else"))
+    foreign = run_cli("list", "--runs-dir", record.parents[1])
+
+    assert " delivered" in listed.out
+    assert " not yet" in foreign.out
+
+
+def test_the_list_goes_on_without_a_place_that_cannot_be_reached(tmp_path, monkeypatch):
+    """It says once that receipts there are not read."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    place = f"s3://eval/records?endpoint_override=127.0.0.1:{free_port()}&scheme=http&region=local"
+    config = config_in(tmp_path, records=place)
+    for date in ("2026-11-19", "2026-11-20"):
+        assert rankledger.evaluate(config, date=date, runs_dir=tmp_path / "runs", tracking=False).unsaved
+
+    listed = list_evaluations(runs_dir=tmp_path / "runs")
+
+    assert [entry.date for entry in listed.evaluations] == ["2026-11-20", "2026-11-19"]
+    (remark,) = listed.remarks
+    assert remark.startswith(f"{place}: ")
+    assert remark.endswith("; receipts there are not read")
 
 
 def test_what_was_not_to_be_tracked_is_not(tmp_path):

@@ -82,13 +82,12 @@ def test_tags_that_are_not_the_users_own_are_refused(tag):
     planned(of_b("    tags: {mlflow: x, rankledger: y, team.mlflow.user: z}"))
 
 
-def test_an_experiment_has_256_letters():
-    """The longest is called by the config's name, ` history/` and the dataset."""
-    planned(("{d: {", f"{{{'d' * 246}: {{"))
+def test_a_dataset_has_250_letters():
+    """Tags, inputs and runs are called by it."""
+    planned(("{d: {", f"{{{'d' * 250}: {{"))
 
-    assert findings(planned, ("{d: {", f"{{{'d' * 247}: {{")) == [
-        f"a.yaml:2: datasets.{'d' * 190}…: the experiment of this name and dataset has 257 characters, "
-        "and MLflow allows 256; shorten it"
+    assert findings(planned, ("{d: {", f"{{? {'d' * 251} : {{")) == [
+        f"a.yaml:2: datasets.{'d' * 190}…: the name of the dataset {TOO_LONG}"
     ]
 
 

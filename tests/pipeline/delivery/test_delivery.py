@@ -289,7 +289,8 @@ def test_tags_tie_runs_to_their_evaluation(store):
     manifest_hash = hashlib.sha256((store.record.path / "manifest.json").read_bytes()).hexdigest()
 
     assert store.run("stars", "bm25").data.tags == ours | {
-        "mlflow.runName": "bm25 11-20 1f0c9a2b",
+        "mlflow.runName": "bm25 stars 11-20 1f0c9a2b",
+        "rankledger.kind": "model",
         "rankledger.dataset": "stars",
         "rankledger.model": "bm25",
         "rankledger.owner": "search-team",
@@ -299,6 +300,7 @@ def test_tags_tie_runs_to_their_evaluation(store):
     }
     assert store.run().data.tags == ours | {
         "mlflow.runName": f"{manifest.name} 11-20 1f0c9a2b",
+        "rankledger.kind": "evaluation",
         "rankledger.manifest_sha256": manifest_hash,
         "mlflow.note.content": "# Leaderboard\n\n| model |",
     }
@@ -309,7 +311,7 @@ def test_a_hostile_model_name_is_kept_as_it_is(store):
     run = store.run("web search", HOSTILE)
 
     assert run.data.tags["rankledger.model"] == HOSTILE
-    assert run.info.run_name == f"{HOSTILE} 11-20 1f0c9a2b"
+    assert run.info.run_name == f"{HOSTILE} web search 11-20 1f0c9a2b"
 
 
 def test_a_refused_output_is_a_failed_run(store):
@@ -358,8 +360,7 @@ def test_the_record_is_kept_with_the_run(store, tmp_path):
 
 def test_the_evaluation_stands_on_top(store):
     """The last start is the evaluation's own run; the models follow in the config's order, by the record's clock."""
-    ids = [store.client.get_experiment_by_name(f"{store.record.manifest.name}{part}").experiment_id for part in _PARTS]
-    runs = store.client.search_runs(ids, of_evaluation(store.record))
+    runs = store.client.search_runs([store.tracked.experiment_id], of_evaluation(store.record))
     expected = [None, ("web search", HOSTILE), ("web search", "late"), ("web search", "bm25"), ("stars", "bm25")]
 
     assert [run.info.run_id for run in runs] == [store.run(*task or ()).info.run_id for task in expected]
@@ -368,18 +369,25 @@ def test_the_evaluation_stands_on_top(store):
     assert {run.info.end_time for run in runs} == {round(finished.timestamp() * 1000)}
 
 
-_PARTS = ("", "/web search", "/stars")
+def test_one_experiment_has_all_runs(store):
+    """Datasets, models, histories and the evaluation are told apart by tags and names; no run is folded away."""
+    every = [experiment.experiment_id for experiment in store.client.search_experiments()]
+    experiment = store.client.get_experiment(store.tracked.experiment_id)
+    found = store.client.search_runs(every, of_evaluation(store.record))
+    histories = store.client.search_runs([experiment.experiment_id], "tags.`rankledger.kind` = 'history'")
+    runs = [*found, *histories]
 
-
-def test_runs_are_spread_over_experiments(store):
-    """A dataset has its own experiment, and no run has a parent, which would fold it away."""
-    name = store.record.manifest.name
-    experiments = [store.client.get_experiment_by_name(f"{name}{part}").experiment_id for part in _PARTS]
-    runs = store.client.search_runs(experiments, of_evaluation(store.record))
-
-    assert Counter(run.info.experiment_id for run in runs) == dict(zip(experiments, [1, 3, 1], strict=True))
+    assert experiment.name == store.record.manifest.name
+    assert {run.info.experiment_id for run in runs} == {experiment.experiment_id}
+    assert Counter((run.data.tags["rankledger.kind"], run.data.tags.get("rankledger.dataset")) for run in runs) == {
+        ("evaluation", None): 1,
+        ("model", "web search"): 3,
+        ("model", "stars"): 1,
+        ("history", "web search"): 2,
+        ("history", "stars"): 1,
+    }
+    assert len({run.info.run_name for run in runs}) == len(runs)
     assert not any("mlflow.parentRunId" in run.data.tags for run in runs)
-    assert store.tracked.experiment_id == experiments[0]
 
 
 def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
@@ -391,11 +399,8 @@ def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
 
     assert capfd.readouterr() == ("", "")
     assert before == dict(os.environ)
-    experiments = [
-        run.info.experiment_id for run in map(store.client.get_run, [tracked.run_id, *tracked.runs.values()])
-    ]
     for record, receipt in ((store.record, store.tracked), (again, tracked)):
-        found = store.client.search_runs(sorted(set(experiments)), of_evaluation(record))
+        found = store.client.search_runs([tracked.experiment_id], of_evaluation(record))
         assert {run.info.run_id for run in found} == {receipt.run_id, *receipt.runs.values()}
 
 

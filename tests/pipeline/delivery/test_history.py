@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-TAGS = {"rankledger.history": "nightly", "rankledger.dataset": "web", "rankledger.model": "bm25"}
+TAGS = {"rankledger.kind": "history", "rankledger.dataset": "web", "rankledger.model": "bm25"}
 
 
 class Between:
@@ -57,13 +57,13 @@ class Behind:
 
 
 class Store:
-    """A tracking store with an experiment for histories."""
+    """A tracking store with an experiment."""
 
     def __init__(self, uri: str) -> None:
         from mlflow import MlflowClient
 
         self.uri, self.client = uri, MlflowClient(tracking_uri=uri)
-        self.experiment = self.client.create_experiment("nightly history/web")
+        self.experiment = self.client.create_experiment("nightly")
 
     def log(
         self, night: int, *, between: tuple[str, Callable[[], object]] | None = None, seen: Sequence[Run] | None = None
@@ -76,12 +76,11 @@ class Store:
             seen: the runs that are there for it when it looks first.
         """
         metrics = {"search/ap": float(night), "search/rr": night * 2.0}
-        history = History("nightly history/web", "bm25", TAGS, 1, 20_000 + night, 1_000 * night, metrics)
+        history = History("bm25 history", TAGS, 1, 20_000 + night, 1_000 * night, metrics)
         client: Any = self.client if between is None else Between(self.client, *between)
         client = client if seen is None else Behind(client, seen)
-        ids = {history.experiment: self.experiment}
         retry_conflicts(
-            lambda: log_histories(client, [history], ids, each=lambda step, items: [*map(step, items)]),
+            lambda: log_histories(client, [history], self.experiment, each=lambda step, items: [*map(step, items)]),
             SAME_ROW,
             DELETED,
         )

@@ -27,8 +27,8 @@ class Tracked:
         config = write_config(folder, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]})
         self.evaluation: Evaluation = rankledger.evaluate_config(config, runs_dir=self.runs)
         self.client = client = self._client()
-        self.own = self._run(client, "generated")
-        self.of_model = self._run(client, "generated/web")
+        self.own = self._run(client, "evaluation")
+        self.of_model = self._run(client, "model")
         self.foreign = client.create_run("0").info.run_id
 
     def _client(self) -> Any:
@@ -36,8 +36,9 @@ class Tracked:
 
         return MlflowClient(tracking_uri=self.uri)
 
-    def _run(self, client: Any, name: str) -> Any:
-        return client.search_runs([client.get_experiment_by_name(name).experiment_id])[0].info.run_id
+    def _run(self, client: Any, kind: str) -> Any:
+        experiment = client.get_experiment_by_name("generated").experiment_id
+        return client.search_runs([experiment], f"tags.`rankledger.kind` = '{kind}'")[0].info.run_id
 
     def find(self, run_id: str, folder: Path, *, records: Path | None = None, uri: str | None = None) -> Path:
         """The record, looked for in `records`, else copied below the folder."""
