@@ -175,6 +175,9 @@ class Dataset(DatasetDefaults):
 
     shorthand: ClassVar = {"type": "null"}
 
+    was: Name | None = None
+    """Its old name, for older records that have no dataset of its new name."""
+
     @property
     def kind(self) -> Literal["rankings", "ratings", "scores"]:
         """Kind of what is evaluated. Logs are scores that are computed."""

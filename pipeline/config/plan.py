@@ -107,6 +107,8 @@ def _dataset(
         _refuse_ungrouped(planning, name, "cluster", cluster)
     if files["queries"] is None and slices:
         _refuse_ungrouped(planning, name, "slices", slices[0])
+    if dataset.was == name:
+        planning.find(("datasets", name, "was"), "`was` is the old name of the dataset; write another name")
     planned = PlannedDataset(
         name=name,
         kind=dataset.kind,
@@ -116,6 +118,7 @@ def _dataset(
         keep_first=dataset.duplicates == "keep_first",
         suites=suites_of,
         relevant=dataset.relevant,
+        was=dataset.was,
         cluster=cluster,
         slices=slices,
         search_slices=planning.config.comparison is not None and planning.config.comparison.search_slices,

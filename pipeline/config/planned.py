@@ -58,6 +58,9 @@ class PlannedDataset(DatasetSource):
     relevant: float | None = None
     """`rel` of measures that do not set it. None if the dataset does not set it."""
 
+    was: str | None = None
+    """Old name. None if the dataset was not renamed."""
+
     @property
     def measures(self) -> tuple[Measure, ...]:
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))

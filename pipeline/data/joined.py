@@ -36,12 +36,14 @@ class DataWarning:
         model: Model of the output. Empty for the dataset itself.
         warning: Warning in one line.
         measure: Custom measure that failed and has no figures. Empty for other warnings.
+        last: Last night of an output that is no longer evaluated. Empty for other warnings.
     """
 
     dataset: str
     model: str
     warning: str
     measure: str = ""
+    last: str = ""
 
     def __str__(self) -> str:
         return f"{self.model} on {self.dataset}: {self.warning}" if self.model else f"{self.dataset}: {self.warning}"

@@ -298,7 +298,7 @@ def _find_failures(
             key = (verdict.model, verdict.dataset, verdict.gate, verdict.slice)
             reasons.setdefault(key, (verdict.reason, find_cause(verdict)))
     for warning in warnings:
-        if warning.measure:
+        if warning.measure or warning.last:
             key = (warning.model, warning.dataset, warning.measure, ALL)
             reasons.setdefault(key, (warning.warning, (warning.warning,)))
     return reasons

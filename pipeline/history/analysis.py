@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -69,7 +70,7 @@ class Analysis:
     references: Mapping[str, Mapping[str, RecordedBaseline]]  # by gate and model
     external_metrics: Mapping[str, ExternalMetrics]  # by model
     warnings: tuple[str, ...]
-    gone: tuple[DataWarning, ...] = ()  # queries of earlier evaluations that datasets without queries table lack
+    gone: tuple[DataWarning, ...] = ()  # outputs and queries of earlier evaluations that are no longer there
 
 
 def analyze(
@@ -85,7 +86,7 @@ def analyze(
     """Resample every dataset once, and compute all tables. Only evaluations before `started` are looked back on."""
     config, planned = opened.loaded.config, opened.planned
     before = datetime.fromisoformat(opened.record.manifest.created) if opened.record else started
-    past, changes = _look_back(opened, inputs, results, workspace, workers, before)
+    past, changes, vanished = _look_back(opened, inputs, results, workspace, workers, before)
     search = SearchRule(1 - config.bootstrap.confidence, config.seed, workers)
     earlier = past.scores if past else ()
     whole = [*recall, *(changes.scores if changes else ())]
@@ -131,7 +132,7 @@ def analyze(
         references=references,
         external_metrics=external_metrics,
         warnings=(*searched, *((*past.warnings, *past.current.remarks) if past else ())),
-        gone=tuple(_gone_warnings(past.gone)) if past else (),
+        gone=(*vanished, *_gone_warnings(past.gone)) if past else (),
     )
 
 
@@ -148,16 +149,16 @@ def _gone_warnings(gone: Mapping[str, Mapping[str, Evaluation]]) -> Iterator[Dat
 
 def _look_back(
     opened: Opened, inputs: Inputs, results: Sequence[Scores], workspace: Workspace, workers: Workers, before: datetime
-) -> tuple[BaselineResolver | None, ChangesSince | None]:
+) -> tuple[BaselineResolver | None, ChangesSince | None, Sequence[DataWarning]]:
     config, planned = opened.loaded.config, opened.planned
     try:
         has_earlier = bool(workspace.records.ids(config.name))
     except OSError:  # there may be some where they cannot be reached
         has_earlier = True
     if not (planned.gates or has_earlier):
-        return None, None
+        return None, None, ()
     from rankledger.pipeline.history.baselines import BaselineResolver, CurrentEvaluation
-    from rankledger.pipeline.history.lookup import RecordHistory
+    from rankledger.pipeline.history.lookup import RecordHistory, find_vanished
     from rankledger.pipeline.history.since import ChangesSince
 
     repeats = opened.record is not None
@@ -165,7 +166,10 @@ def _look_back(
     current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
     accepted = opened.original_config.parent / ACCEPTED
     past = BaselineResolver(planned, config.tracking, history, accepted, current)
-    return past, ChangesSince(results, past) if has_earlier else None
+    vanished: Sequence[DataWarning] = ()
+    with suppress(OSError):  # a remote store may be away, which the changes say
+        vanished = find_vanished(history, planned, accepted)
+    return past, ChangesSince(results, past) if has_earlier else None, vanished
 
 
 _NAMED = 3  # queries that are gone

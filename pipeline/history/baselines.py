@@ -73,18 +73,19 @@ class CurrentEvaluation:
         if key not in self.new_pairs:
             self.new_pairs[key] = 0
             with contextlib.suppress(InputError, CacheError):
-                then = RecordedDataset.of(record.path, dataset.name).dataset
+                then = RecordedDataset.of(record.path, dataset.name, dataset.was).dataset
                 if isinstance(now, DatasetInput) and len(now.judgments.grades) <= _MOST_COUNTED:
                     self.new_pairs[key] = len(_pairs(now) - _pairs(then))
         return self.new_pairs[key]
 
-    def match_queries(self, record: Evaluation, dataset: str) -> dict[str, str]:
+    def match_queries(self, record: Evaluation, dataset: PlannedDataset) -> dict[str, str]:
         """Return the current ids of a record's queries that have another id now, and note how many ids differ."""
-        then, now = read_contents(record, dataset), self.inputs.contents[dataset]
+        then = read_contents(record, record.manifest.name_then(dataset.name, dataset.was))
+        now = self.inputs.contents[dataset.name]
         ids, n_differing = rename_by_content(then, now)
         if n_differing:
             warning = content_warning(now, n_differing, record.manifest.where, paired=bool(ids))
-            self.remarks[f"{dataset}: {warning}"] = None
+            self.remarks[f"{dataset.name}: {warning}"] = None
         return ids
 
 
@@ -107,7 +108,7 @@ def baseline_scores(
     record: Evaluation, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> BaselineScores:
     """Return the scores of a record's model on the current queries, recorded or computed again."""
-    if (dataset.name, model) not in record.manifest.tasks:
+    if (record.manifest.name_then(dataset.name, dataset.was), model) not in record.manifest.tasks:
         reason = f"{model!r} was not evaluated on {dataset.name!r} {record.manifest.where}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
     recorded, differing = recorded_scores(record, model, dataset, measures, current)
@@ -127,13 +128,15 @@ def recorded_scores(
         differing = {
             measure: what.replace(_REJUDGED, f"{_REJUDGED} ({pairs} new)", 1) for measure, what in differing.items()
         }
-    scores = read_scores(record, dataset.name, model, [each for each in measures if each not in differing])
+    name = record.manifest.name_then(dataset.name, dataset.was)
+    scores = read_scores(record, name, model, [each for each in measures if each not in differing])
     if scores is None:
         return None, dict.fromkeys(measures, f"there are no scores {record.manifest.where}")
+    scores = replace(scores, dataset=dataset.name)
     query_ids = current.inputs.datasets[dataset.name].query_ids
     if dataset.kind == "scores":
         n_scored = np.isfinite(scores.values).sum(axis=1)
-        scores = _on_queries(scores.renamed(current.match_queries(record, dataset.name)), query_ids)
+        scores = _on_queries(scores.renamed(current.match_queries(record, dataset)), query_ids)
         if names_no_queries(dataset):
             n_gone = n_scored - np.isfinite(scores.values).sum(axis=1)
             scores = replace(scores, n_gone=dict(zip(scores.measures, n_gone.tolist(), strict=True)))
@@ -147,11 +150,12 @@ def find_difference(
 ) -> str | None:
     """Return why scores of the record cannot be compared with current ones. None if they can."""
     manifest, now = record.manifest, current.inputs.datasets[dataset.name]
-    if str(measure) not in manifest.datasets[dataset.name].measures:
+    name = manifest.name_then(dataset.name, dataset.was)
+    if str(measure) not in manifest.datasets[name].measures:
         return f"{measure} was not measured {manifest.where}"
     digests = digest_inputs(dataset, now.files, now.query_ids)
     current_parts = Comparability.select(digests, name_needs(measure), measure.fingerprint(current.profile))
-    for change in manifest.comparability(dataset.name, str(measure)).differences(current_parts):
+    for change in manifest.comparability(name, str(measure)).differences(current_parts):
         if change.kind == "definition":
             return f"{measure} is defined otherwise (fingerprint {change.before}) {manifest.where}"
         if change.kind != "queries":
@@ -207,8 +211,8 @@ def _rescored_on_current(
 def _rejoined(
     record: Evaluation, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, JudgedOutput]:
-    then = RecordedDataset.of(record.path, dataset.name)
-    files = record.manifest.datasets[dataset.name].inputs
+    then = RecordedDataset.of(record.path, dataset.name, dataset.was)
+    files = record.manifest.datasets[then.planned.name].inputs
     now = current.inputs.datasets[dataset.name]
     if not ("judgments" in files and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
@@ -219,12 +223,12 @@ def _rejoined(
     for task in then.tasks(model):
         if output := outputs.get(task.key):
             try:
-                joined[task.key] = rescored(store, task.output.shown, output, now)
+                joined[dataset.name, task.key[1]] = rescored(store, task.output.shown, output, now)
             except InputError:
                 if not is_in_place(then, task, output):
                     raise
                 reader = OutputReader(now, current.profile.conventions, depth=0, compared=0)
-                joined[task.key] = reader.read(task.output.shown, allow_no_overlap=True)
+                joined[dataset.name, task.key[1]] = reader.read(task.output.shown, allow_no_overlap=True)
     return joined
 
 
@@ -285,7 +289,7 @@ class BaselineResolver:
         key = RecordedModel(resolved.model, digest_of(resolved.record.path))
         scores = self._scores(resolved.record, self.datasets[dataset], key)
         reasons = {measure: why for measure, why in scores.reasons.items() if measure in gate.measures}
-        first = dataset in _new_datasets(against, resolved, [dataset])
+        first = dataset in self._new_datasets(against, resolved, [dataset])
         manifest = resolved.record.manifest
         label = f"{resolved.model} in {manifest.evaluation_id}"
         night = manifest.label if resolved.model == model else f"{resolved.model} {manifest.where}"
@@ -296,7 +300,9 @@ class BaselineResolver:
     def gone(self) -> Mapping[str, Mapping[str, Evaluation]]:
         """By dataset, queries that outputs lack and earlier evaluations have, with the latest of these."""
         gone: dict[str, dict[str, Evaluation]] = {}
-        for name in [name for name, dataset in self.datasets.items() if names_no_queries(dataset)]:
+        for name, dataset in self.datasets.items():
+            if not names_no_queries(dataset):
+                continue
             now = self.current.inputs.datasets[name].query_ids.tolist()
             references = [reference for _, reference in self.earlier()]
             references += [Reference("last_passed", "last_passed", None)] if self.planned.gates else []
@@ -304,8 +310,9 @@ class BaselineResolver:
             records = {record.path: record for each in asked if (record := self.resolve(*each).record) is not None}
             for record in sorted(records.values(), key=lambda record: record.manifest.order):
                 with contextlib.suppress(InputError):
-                    ids = self.current.match_queries(record, name)
-                    then = {ids.get(each, each): record for each in read_query_ids(record, name)}
+                    ids = self.current.match_queries(record, dataset)
+                    query_ids = read_query_ids(record, record.manifest.name_then(dataset.name, dataset.was))
+                    then = {ids.get(each, each): record for each in query_ids}
                     gone.setdefault(name, {}).update({each: then[each] for each in then.keys() - {*now}})
         return {name: dict(sorted(found.items())) for name, found in gone.items() if found}
 
@@ -322,7 +329,7 @@ class BaselineResolver:
     def references(self) -> dict[str, dict[str, RecordedBaseline]]:
         return {
             gate.name: {
-                model: _described(gate.against, self._resolved[gate.against, model], [name for name, _ in gate.tasks])
+                model: self._describe(gate, gate.against, self._resolved[gate.against, model])
                 for _, model in gate.tasks
                 if (gate.against, model) in self._resolved
             }
@@ -379,24 +386,23 @@ class BaselineResolver:
             self._scored[key] = replace(found, scores=scores)
         return self._scored[key]
 
+    def _new_datasets(self, reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
+        if reference.record != "last_passed" or resolved.record is None:
+            return []
+        manifest = resolved.record.manifest
+        names = {name: manifest.name_then(name, self.datasets[name].was) for name in datasets if name in self.datasets}
+        return [name for name in dict.fromkeys(datasets) if (names.get(name), resolved.model) not in manifest.tasks]
 
-def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
-    if reference.record != "last_passed" or resolved.record is None:
-        return []
-    known = {dataset for dataset, model in resolved.record.manifest.tasks if model == resolved.model}
-    return [name for name in dict.fromkeys(datasets) if name not in known]
-
-
-def _described(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> RecordedBaseline:
-    if resolved.record is None:
-        return RecordedBaseline(reference=reference.text, record=None, reason=resolved.reason, first=resolved.first)
-    return RecordedBaseline(
-        reference=reference.text,
-        record=resolved.record.manifest.evaluation_id,
-        model=resolved.model,
-        manifest_sha256=digest_of(resolved.record.path),
-        new_datasets=_new_datasets(reference, resolved, datasets),
-    )
+    def _describe(self, gate: PlannedGate, reference: Reference, resolved: Resolved) -> RecordedBaseline:
+        if resolved.record is None:
+            return RecordedBaseline(reference=reference.text, record=None, reason=resolved.reason, first=resolved.first)
+        return RecordedBaseline(
+            reference=reference.text,
+            record=resolved.record.manifest.evaluation_id,
+            model=resolved.model,
+            manifest_sha256=digest_of(resolved.record.path),
+            new_datasets=self._new_datasets(reference, resolved, [name for name, _ in gate.tasks]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,9 +413,10 @@ class RecordedDataset:
     planned: PlannedDataset
 
     @classmethod
-    def of(cls, record: Path, name: str) -> RecordedDataset:
-        opened = open_record(record)
-        return cls(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
+    def of(cls, path: Path, name: str, was: str | None) -> RecordedDataset:
+        opened = open_record(path)
+        datasets = {dataset.name: dataset for dataset in opened.planned.datasets}
+        return cls(opened, datasets.get(name) or datasets[str(was)])
 
     @property
     def record(self) -> Evaluation:
@@ -422,6 +429,9 @@ class RecordedDataset:
 
     def files_of(self, *roles: str) -> tuple[InputFile, ...]:
         return self.record.manifest.datasets[self.planned.name].files(*roles)
+
+    def comparability(self, measure: Measure) -> Comparability:
+        return self.record.manifest.comparability(self.planned.name, str(measure))
 
     def store(self, profile: Profile | None = None) -> OutputStore:
         """Return the cached outputs on the dataset under a profile, from the config's cache or the one beside the

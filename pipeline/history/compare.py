@@ -376,9 +376,10 @@ def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
         for record in records
     )
     for dataset in sides.candidate.planned.datasets:
+        name_then = records[0].manifest.name_then(dataset.name, dataset.was)
         for measure in dataset.measures:
             for model, baseline in sides.pairs:
-                ours, theirs = (dataset.name, model, str(measure)), (dataset.name, baseline, str(measure))
+                ours, theirs = (dataset.name, model, str(measure)), (name_then, baseline, str(measure))
                 if measure.metric.per == "dataset" and ours in after and theirs in before:
                     yield DatasetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
 
@@ -386,8 +387,9 @@ def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
 def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
     compared = {match.name: set(map(str, match.measures)) for match in matches}
     names = dict.fromkeys(d.name for side in (sides.base, sides.candidate) for d in side.planned.datasets)
+    renamed = {match.before.planned.name for match in matches}
     for name in names:
-        if name not in compared:
+        if name not in compared and name not in renamed:
             yield f"left out: {name} was not evaluated with the same models, queries and measures on both sides"
     for match in matches:
         for pair in sides.pairs:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,11 +22,13 @@ from typing import Literal
 import yaml
 
 from rankledger.pipeline.config.gates import Reference, night_of
+from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.data.joined import DataWarning
 from rankledger.pipeline.gates.verdicts import LookKey, Verdict, VerdictKey
-from rankledger.pipeline.record.entries import order_records
+from rankledger.pipeline.record.entries import RecordEntry, order_records
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.manifest import Manifest, NightOrder, begun, is_evaluation_id
+from rankledger.pipeline.record.manifest import Manifest, NightOrder, begun, is_evaluation_id, short_day
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
 from rankledger.pipeline.record.tables import damaged_files, gates_in, read_file
 from rankledger.pipeline.support.atomic import write_whole
@@ -75,12 +78,25 @@ class RecordHistory:
         self._damages: dict[Path, str | None] = {}
 
     def __iter__(self) -> Iterator[Evaluation]:
-        tonight = night_of(self.date, self._before)
-        for order in self._orders():
-            is_earlier = self._is_before(order) if self.date is None else order[:2] < (tonight, self._before)
-            record = self._record(order[2]) if is_earlier else None
+        for evaluation_id in self._earlier():
+            record = self._record(evaluation_id)
             if record is not None and (self.date is None or record.manifest.date != self.date):
                 yield record
+
+    def _earlier(self) -> Iterator[str]:
+        tonight = night_of(self.date, self._before)
+        for order in self._orders():
+            if self._is_before(order) if self.date is None else order[:2] < (tonight, self._before):
+                yield order[2]
+
+    def manifests(self) -> Iterator[Manifest]:
+        """Yield the manifests of earlier nights in which anything was evaluated, the last first. Fetch no record."""
+        for evaluation_id in self._earlier():
+            with suppress(InputError):
+                manifest = RecordEntry(self.records, evaluation_id).manifest
+                is_night = self.date is None or manifest.date not in (None, self.date)
+                if is_night and not manifest.error and manifest.repeats is None:
+                    yield manifest
 
     def nights(self) -> Iterator[Evaluation]:
         """Yield the records of earlier nights, the last first. Without a date all are nights."""
@@ -204,6 +220,38 @@ def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
             break
         counts |= {line: counts.get(line, 0) + 1 for line in alive}
     return counts
+
+
+_MOST_MISSED = 7  # nights after which an output is no longer missed
+
+
+def find_vanished(history: RecordHistory, planned: Plan, accepted: Path) -> list[DataWarning]:
+    """Return a warning for each output of the last nights that the plan no longer has.
+
+    A night is looked at if it is one of the last seven and no later night was accepted. An output of a dataset that the
+    plan no longer has is one warning for the dataset.
+    """
+    datasets = {dataset.was: dataset.name for dataset in planned.datasets if dataset.was}
+    datasets |= {dataset.name: dataset.name for dataset in planned.datasets}
+    models = {model.was: name for name, model in planned.models.items() if model.was}
+    models |= {name: name for name in planned.models}
+    evaluated = {(task.dataset, task.model) for task in planned.tasks}
+    warnings: dict[tuple[str, str], DataWarning] = {}
+    try:
+        entries = read_accepted(accepted).get(history.name, {}).values()
+        accepted_ids = {entry.record for entry in entries}
+    except InputError:
+        accepted_ids = set()
+    for manifest in islice(history.manifests(), _MOST_MISSED):
+        text = f"no longer evaluated (last: {short_day(manifest.night)})"
+        for dataset, model in manifest.tasks:
+            task = datasets.get(dataset, dataset), models.get(model, model)
+            if task not in evaluated:
+                task = task if dataset in datasets else (dataset, "")
+                warnings.setdefault(task, DataWarning(*task, text, last=manifest.night))
+        if manifest.evaluation_id in accepted_ids:
+            break
+    return [*warnings.values()]
 
 
 def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:

@@ -196,9 +196,11 @@ def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
     read = inputs.datasets[dataset.name]
     digests = digest_inputs(dataset, read.files, read.query_ids)
-    exclusions: dict[str, Any] = {"exclude_self": dataset.exclude_self} if "excluded documents" in digests else {}
+    optional: dict[str, Any] = {"exclude_self": dataset.exclude_self} if "excluded documents" in digests else {}
     if dataset.kind == "rankings" and dataset.interactions is not None:
-        exclusions["seen"] = dataset.seen
+        optional["seen"] = dataset.seen
+    if dataset.was:
+        optional["was"] = dataset.was
     own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
     return Dataset(
         kind=dataset.kind,
@@ -211,7 +213,7 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         else None,
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
         inputs={role: tuple(files) for role, files in read.files.items()},
-        **exclusions,
+        **optional,
     )
 
 

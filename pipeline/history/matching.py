@@ -58,10 +58,9 @@ class Match:
     @cached_property
     def differences(self) -> Mapping[Measure, tuple[InputChange, ...]]:
         """Differing inputs besides outputs and queries, by measure."""
-        manifests = [side.record.manifest for side in (self.before, self.after)]
         found = {}
         for measure in self.measures:
-            then, now = (manifest.comparability(self.name, str(measure)) for manifest in manifests)
+            then, now = (side.comparability(measure) for side in (self.before, self.after))
             found[measure] = tuple(change for change in then.differences(now) if change.kind != "queries")
         return found
 
@@ -142,9 +141,9 @@ def match_datasets(sides: Sides) -> tuple[Match, ...]:
     """Return the datasets on which two models were evaluated on both sides, with common queries and measures."""
     before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
     matches = [
-        _match(RecordedDataset(sides.base, before[after.name]), RecordedDataset(sides.candidate, after), sides.pairs)
+        _match(RecordedDataset(sides.base, base), RecordedDataset(sides.candidate, after), sides.pairs)
         for after in sides.candidate.planned.datasets
-        if after.name in before
+        if (base := before.get(after.name) or before.get(after.was or ""))
     ]
     return tuple(match for match in matches if match.scores and match.measures and len(match.query_ids))
 

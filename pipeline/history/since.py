@@ -99,12 +99,12 @@ class ChangesSince:
         if resolved.record is None:
             return None, dict.fromkeys(measures, resolved.reason)
         manifest, where = resolved.record.manifest, resolved.record.manifest.where
-        if (scores.dataset, resolved.model) not in manifest.tasks:
+        dataset, current = self._resolver.datasets[scores.dataset], self._resolver.current
+        if (manifest.name_then(dataset.name, dataset.was), resolved.model) not in manifest.tasks:
             reason = f"{resolved.model!r} was not evaluated on {scores.dataset!r} {where}"
             return None, dict.fromkeys(measures, reason)
         if (version := manifest.environment.packages.get("rankledger")) != self._version:
             return None, dict.fromkeys(measures, f"rankledger was {version} {where} and is {self._version}")
-        dataset, current = self._resolver.datasets[scores.dataset], self._resolver.current
         try:
             then, differing = recorded_scores(resolved.record, resolved.model, dataset, measures, current)
         except InputError as error:
@@ -226,10 +226,11 @@ class ChangesSince:
 
     def _has_level(self, line: ChangeSince, measure: Measure) -> Callable[[Evaluation], bool]:
         def has_level(record: Evaluation) -> bool:
-            figure = self._figures(record.path.name, line.measure).get((line.dataset, line.model))
+            dataset, current = self._resolver.datasets[line.dataset], self._resolver.current
+            task = record.manifest.name_then(dataset.name, dataset.was), line.model
+            figure = self._figures(record.path.name, line.measure).get(task)
             if figure is None or line.before is None or line.after is None:
                 return False
-            dataset, current = self._resolver.datasets[line.dataset], self._resolver.current
             is_near = abs(figure - line.after) < abs(figure - line.before)
             return is_near and find_difference(record, dataset, measure, current) is None
 

@@ -90,6 +90,15 @@ def begun(evaluation_id: str) -> datetime:
     return datetime.fromisoformat(evaluation_id.partition("-")[0])
 
 
+def short_day(text: str) -> str:
+    """Return a day such as `8 Nov`, and any other label unchanged."""
+    try:
+        day = calendar_date.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{day.day} {MONTHS[day.month - 1]}"
+
+
 NightOrder: TypeAlias = tuple[calendar_date, datetime, str]
 
 
@@ -258,8 +267,11 @@ class Manifest(Part):
         return [{key: text for key, text in vars(each).items() if text or key != "replicate"} for each in failures]
 
     @field_serializer("warnings")
-    def _without_empty_measures(self, warnings: list[DataWarning]) -> list[dict[str, str]]:
-        return [{key: text for key, text in vars(each).items() if text or key != "measure"} for each in warnings]
+    def _without_empty_fields(self, warnings: list[DataWarning]) -> list[dict[str, str]]:
+        return [
+            {key: text for key, text in vars(each).items() if text or key not in ("measure", "last")}
+            for each in warnings
+        ]
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -270,6 +282,10 @@ class Manifest(Part):
             for word, after in pairwise([*words, ""])
             if word == "--set" or word.startswith("--set=")
         )
+
+    def name_then(self, dataset: str, was: str | None) -> str:
+        """Return the name that a later dataset has in this record, `was` being its old name."""
+        return was if was in self.datasets and dataset not in self.datasets else dataset
 
     def definitions_for(self, dataset: str) -> dict[str, Definition]:
         own = self.datasets[dataset].definitions if dataset in self.datasets else {}

@@ -206,6 +206,9 @@ class Dataset(Part):
     seen: Literal["refuse", "remove", "count"] | None = None
     """What became of recommendations that stand in the interactions; None without these."""
 
+    was: str | None = None
+    """Old name, for older records that have no dataset of its new name."""
+
     @property
     def measures(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))

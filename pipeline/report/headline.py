@@ -52,11 +52,22 @@ class _Words:
         self._has_several = len({dataset for dataset in evaluation.leading if dataset != "*"}) > 1
 
     def sentences(self) -> list[str]:
-        rejudged = list(self.rejudged())
+        rejudged, vanished = list(self.rejudged()), list(self.vanished())
         for found in (self.failed, self.missing, self.hindered, self.undecided, self.fallen):
             if sentences := list(found()):
-                return sentences if rejudged and found == self.hindered else [*rejudged, *sentences]
-        return [*rejudged, *self.calm()]
+                first = [] if rejudged and found == self.hindered else rejudged
+                return [*first, *sentences, *vanished]
+        return [*rejudged, *vanished, *self.calm()]
+
+    def vanished(self) -> Iterator[str]:
+        warnings = [warning for warning in self._evaluation.data_warnings if warning.last]
+        subjects: dict[str, str] = {}
+        for warning in warnings:
+            is_known = warning.model in self._evaluation.manifest.models
+            task = (warning.dataset if is_known else "", warning.model)
+            subjects.setdefault(self._subject(task) if warning.model else _name(warning.dataset), warning.warning)
+        for subject, text in [*subjects.items()][:1]:
+            yield f"{subject} is {text}{_and_more(len(subjects) - 1)}."
 
     def rejudged(self) -> Iterator[str]:
         known: dict[str, ChangeSince] = {}

@@ -69,8 +69,8 @@ def new_page(
     scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
     pager = _Pager(evaluation, evaluation.manifest, partial(_column, scored), workspace)
     shown = pager.chosen()
-    query_changes = tuple(_largest_changes(shown, inputs))
-    details = fitting_details(_details(shown, query_changes, opened, inputs))
+    query_changes = tuple(_largest_changes(shown, inputs, evaluation.manifest))
+    details = fitting_details(_details(shown, query_changes, opened, inputs, evaluation.manifest))
     return pager.page(shown, evaluation.curves, query_changes, details), query_changes
 
 
@@ -146,7 +146,8 @@ class _Pager:
             if isinstance(baseline, str):
                 self._leave_out(pair, baseline)
                 return None
-            record, before = baseline, read_column(baseline, pair.dataset, pair.baseline, measure)
+            name = baseline.manifest.name_then(pair.dataset, self._manifest.datasets[pair.dataset].was)
+            record, before = baseline, read_column(baseline, name, pair.baseline, measure)
         if before is None or after is None:
             return None
         if before[0].tolist() != after[0].tolist():
@@ -181,7 +182,8 @@ class _Pager:
         record = self._pinned(pair.record, pair.sha256)
         if isinstance(record, str):
             return record
-        then, now = (own.comparability(pair.dataset, measure) for own in (record.manifest, self._manifest))
+        name = record.manifest.name_then(pair.dataset, self._manifest.datasets[pair.dataset].was)
+        then, now = record.manifest.comparability(name, measure), self._manifest.comparability(pair.dataset, measure)
         if kinds := [change.kind for change in then.differences(now) if change.kind != "queries"]:
             return f"the {' and the '.join(kinds)} of {measure} changed"
         return record
@@ -206,8 +208,8 @@ _MOST_QUERIES = 10
 _MOST_DOCUMENTS = 20  # of one query: a pooled collection has hundreds of relevant ones
 
 
-def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
-    recorded = cache(_recorded_dataset)  # pairs share the judgments that their baselines had
+def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs, manifest: Manifest) -> Iterator[QueryChange]:
+    recorded = cache(partial(_recorded_dataset, manifest))  # pairs share the judgments that their baselines had
     for scores, record in shown:
         if not np.nan_to_num(scores.change).any():
             continue
@@ -224,10 +226,10 @@ def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[Que
 
 
 def _details(
-    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs
+    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs, manifest: Manifest
 ) -> Iterator[QueryDetail]:
     conventions = opened.loaded.config.conventions.resolved.conventions
-    recorded = cache(_recorded_dataset)
+    recorded = cache(partial(_recorded_dataset, manifest))
     for planned in opened.planned.datasets:
         read, changes = inputs.datasets[planned.name], [own for own in query_changes if own.dataset == planned.name]
         dataset = ShownDataset(
@@ -274,10 +276,10 @@ def _baseline_output(
     return None
 
 
-def _recorded_dataset(path: Path, name: str) -> RecordedDataset:
+def _recorded_dataset(manifest: Manifest, path: Path, name: str) -> RecordedDataset:
     from rankledger.pipeline.history.baselines import RecordedDataset
 
-    return RecordedDataset.of(path, name)
+    return RecordedDataset.of(path, name, manifest.datasets[name].was)
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,11 +113,17 @@ _HEADS = (
 
 def quality(figures: PageFigures) -> Section:
     """Return warnings, counts of the joins and judged shares by rank, by dataset."""
-    parts = tuple(
-        Section("", short_text(name), tuple(_quality_blocks(figures, name, described)))
-        for name, described in figures.page.manifest.datasets.items()
+    datasets = figures.page.manifest.datasets
+    vanished = (
+        Words(f"{short_text(str(warning), _WARNING)}.", "warn")
+        for warning in figures.page.evaluation.data_warnings
+        if warning.dataset not in datasets
     )
-    return Section("quality", "Data quality", parts)
+    parts = (
+        Section("", short_text(name), tuple(_quality_blocks(figures, name, described)))
+        for name, described in datasets.items()
+    )
+    return Section("quality", "Data quality", (*vanished, *parts))
 
 
 def _quality_blocks(figures: PageFigures, dataset: str, described: Dataset) -> Iterator[Block]:

@@ -197,6 +197,87 @@ def test_a_renamed_model_is_held_against_its_old_self(folder):
     assert read_record(second).manifest.baselines["no-drop"]["dense"].model == "old"
 
 
+def test_a_renamed_dataset_is_held_against_its_old_self(folder, capsys):
+    """A gate, the change since the night before, `compare` and the page find the old name in older records."""
+    gates = [NO_DROP, NO_DROP | {"name": "accepted", "against": "accepted"}]
+    write_config(gates, report=True)
+    write_output("dense")
+    _, first = night("--date", "2026-11-08")
+    app.main(["accept", first.name, "--reason", "x"])
+    write_config(gates, datasets={"news": {"judgments": "qrels.txt", "was": "web"}}, report=True)
+    write_output("dense", BAD)
+
+    code, second = night("--date", "2026-11-09")
+
+    drop = pytest.approx(-0.75 * BAD / 60, abs=1e-9)
+    record = read_record(second)
+    assert code == 1
+    assert [(found.outcome, found.estimate) for found in record.verdicts] == [("fail", drop)] * 2
+    assert [(line.since, line.dataset, line.difference) for line in record.changes] == [
+        ("previous", "news", drop),
+        ("accepted", "news", drop),
+    ]
+    assert "is not shown" not in (second / "report.html").read_text()
+    assert rankledger.compare().differences["difference"].tolist() == [drop]
+    assert not [line for line in rankledger.compare().remarks if "web" in line]
+    assert not [warning for warning in record.data_warnings if warning.last]
+
+
+def vanished(record: Path) -> list[tuple[str, str, str]]:
+    return [(found.dataset, found.model, found.last) for found in read_record(record).data_warnings if found.last]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_model_that_vanished_is_missed(folder, capsys, listed):
+    """Its file, or its entry in the config, is there until 8 November. It is missed for seven nights."""
+    Path("alert.sh").write_text("cat > alert.json\n")
+    sections = {
+        "gates": [{"name": "floor", "measure": "rr", "at_least": 0.5}],
+        "notify": [{"command": ["sh", "alert.sh"]}],
+        "report": True,
+    }
+    models = {name: {"outputs": f"out/{name}.txt"} for name in ("bm25", "hybrid")}
+    for model in models:
+        nights.write_ranking(f"out/{model}.txt", dict.fromkeys(QUERIES, 1))
+    for day in (7, 8, 9, 10, 11, 12, 13, 14, 15, 16):
+        if day == 9:
+            Path("out/hybrid.txt").unlink()
+            del models["hybrid"]
+        nights.write_config(models=models if listed else {"*": {"outputs": "out/{model}.txt"}}, **sections)
+        code, record = night("--date", f"2026-11-{day:02}", command="nightly")
+        sentence, is_missed = "hybrid is no longer evaluated (last: 8 Nov).", 8 < day <= 15
+        assert code == 0
+        assert vanished(record) == ([("web", "hybrid", "2026-11-08")] if is_missed else [])
+        assert headline_of(read_record(record)).startswith(sentence) == is_missed
+        assert (sentence in (record / "report.html").read_text()) == is_missed
+        assert ("hybrid on web: no longer evaluated (last: 8 Nov)" in "".join(capsys.readouterr())) == is_missed
+        if day == 9:
+            alert = json.loads(Path("alert.json").read_text())
+            assert (alert["date"], alert["state"], alert["n_new"]) == ("2026-11-09", "passed", 1)
+            assert sentence in alert["text"]
+
+
+def test_a_model_or_dataset_that_vanished_is_missed_until_a_record_is_accepted(folder):
+    """A failed output has not vanished. One warning is enough for a dataset."""
+    datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
+    models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
+    for name in models:
+        write_output(name)
+    write_config([], models, datasets=datasets)
+    night("--date", "2026-11-08")
+    Path("dense.txt").unlink()
+    assert vanished(night("--date", "2026-11-09")[1]) == []
+    del datasets["news"], models["dense"]
+    write_config([], models, datasets=datasets)
+
+    _, record = night("--date", "2026-11-10")
+
+    assert vanished(record) == [("news", "", "2026-11-09"), ("web", "dense", "2026-11-08")]
+    assert headline_of(read_record(record)).startswith("news is no longer evaluated (last: 9 Nov), and 1 more.")
+    app.main(["accept", record.name, "--reason", "they are gone for good"])
+    assert vanished(night("--date", "2026-11-11")[1]) == []
+
+
 def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
     """The night before has the dataset, with another model: this one has nothing to compare with there yet."""
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
