@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.metrics.metric import Metric
 from rankledger.pipeline.commands.reproduce import locate
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS
@@ -92,27 +92,17 @@ def explain(
 
 
 def explain_opened(
-    opened: Opened,
-    *,
-    model: str,
-    query: str,
-    against: str | None = None,
-    measure: str | None = None,
-    dataset: str | None = None,
-    replicate: str | None = None,
-    under: str | None = None,
-    inputs: str | Path | None = None,
+    opened: Opened, *, model: str, against: str | None = None, replicate: str | None = None, **choices: Any
 ) -> Explanation:
     """Explain a score of an opened config or record. See `explain`."""
     if against == model:
         raise InputError(f"--model: {model!r} is named twice; name another one to compare it with")
-    explained = partial(_explained, opened, query=query, under=under, inputs=inputs)
-    found = explained(model, measure=measure, dataset=dataset, replicate=replicate)
+    found = _explain_output(opened, model, replicate, **choices)
     if against is None:
         return found
     if not any(task.replicate for task in opened.planned.tasks if task.model == against):
         replicate = None
-    other = explained(against, measure=measure, dataset=found.dataset, replicate=replicate)
+    other = _explain_output(opened, against, replicate, **{**choices, "dataset": found.dataset})
     return replace(found, against=other)
 
 
@@ -151,24 +141,22 @@ def _located(opened: Opened, model: str, dataset: str | None, inputs: str | Path
             raise
 
 
-def _explained(
+def _explain_output(
     opened: Opened,
     model: str,
+    replicate: str | None,
     *,
     query: str,
-    measure: str | None,
-    dataset: str | None,
-    replicate: str | None,
-    under: str | None,
-    inputs: str | Path | None,
+    measure: str | None = None,
+    dataset: str | None = None,
+    under: str | None = None,
+    inputs: str | Path | None = None,
 ) -> Explanation:
     opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
     with _located(opened, model, dataset, inputs) as planned:
         record = opened.record
         profile = opened.loaded.config.conventions.resolved
-        measure = measure or _lead(planned, dataset)
-        _refuse_external(planned, measure, dataset)
-        wanted = _choose_measure(measure, profile, planned.metrics)
+        wanted = _choose_measure(planned, measure or _lead(planned, dataset), dataset, profile)
         other = None if under is None else _choose_profile(under, wanted)
         tasks = _choose_tasks(planned, wanted, model, dataset)
         single, task = _find(query, tasks, wanted, profile, record)
@@ -199,16 +187,6 @@ def _lead(planned: Plan, dataset: str | None) -> str:
     return next(iter(lead.values()))
 
 
-def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
-    for found in planned.datasets:
-        if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
-            what = "a measure of logs" if "logs" in found.suites else "an external score"
-            raise InputError(
-                f"{measure} of {found.name!r} is {what}, which cannot be explained; "
-                "name a measure of rankings or ratings"
-            )
-
-
 def _find(
     query: str,
     tasks: Sequence[tuple[PlannedDataset, Task]],
@@ -220,11 +198,9 @@ def _find(
     known: list[str] = []
     for dataset, task in tasks:
         read = _read(dataset, measure, profile, record)
-        query_ids = read.judgments.query_ids.tolist()
-        known += query_ids
-        if query in query_ids:
-            keep_first = dataset.keep_first
-            found.append((SingleQuery(read, task.output.shown, query, keep_first), task))
+        known += read.judgments.query_ids.tolist()
+        if query in read.judgments.query_ids:
+            found.append((SingleQuery(read, task.output.shown, query, dataset.keep_first), task))
     names = ", ".join(task.dataset for _, task in (found or tasks))
     if not found:
         raise InputError(f"the query {query!r} is not judged in {names}{likely(query, known)}")
@@ -259,9 +235,14 @@ def _recorded(record: Evaluation, found: Explanation, replicate: str) -> Recorde
     return RecordedScore(record.manifest.evaluation_id, measured=stored is not None, same_definition=same)
 
 
-def _choose_measure(text: str, profile: Profile, own: Mapping[str, Metric]) -> Measure:
+def _choose_measure(planned: Plan, text: str, dataset: str | None, profile: Profile) -> Measure:
+    for found in planned.datasets:
+        if found.kind == "scores" and dataset in (None, found.name) and text in map(str, found.measures):
+            what = "a measure of logs" if "logs" in found.suites else "an external score"
+            refused = f"{text} of {found.name!r} is {what}, which cannot be explained"
+            raise InputError(f"{refused}; name a measure of rankings or ratings")
     try:
-        measure = Measure.parse(text, profile, own)
+        measure = Measure.parse(text, profile, planned.metrics)
     except ValueError as error:
         raise InputError(str(error)) from None
     if measure.metric.per == "dataset":
@@ -294,14 +275,14 @@ def _choose_tasks(
     tasks = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
     if not tasks:
         raise InputError(f"the model {model!r} is not evaluated on {dataset or 'any dataset'}; name another")
-    lacking = {task.dataset: _lacks(datasets[task.dataset], measure) for task in tasks}
-    found = [(datasets[task.dataset], task) for task in tasks if lacking[task.dataset] is None]
+    lacking = [(datasets[task.dataset], task, _find_lack(datasets[task.dataset], measure)) for task in tasks]
+    found = [(planned_dataset, task) for planned_dataset, task, reason in lacking if reason is None]
     if not found:
-        raise InputError(f"{lacking[tasks[0].dataset]}; name another measure or dataset")
+        raise InputError(f"{lacking[0][2]}; name another measure or dataset")
     return found
 
 
-def _lacks(dataset: PlannedDataset, measure: Measure) -> str | None:
+def _find_lack(dataset: PlannedDataset, measure: Measure) -> str | None:
     """Return the reason why the measure cannot be computed on the dataset. None if it can."""
     metric = measure.metric
     if kind_of(measure) != dataset.kind:

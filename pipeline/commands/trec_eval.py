@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -45,9 +45,6 @@ from rankledger.pipeline.support.parallel import Workers
 
 VERSIONS: Mapping[str, str] = MappingProxyType({"trec_eval": "9.0.4", "trec_eval_10": "10.0"})
 """The profiles whose output can be printed, and the versions of trec_eval that they stand for."""
-
-FORMATS = ("qrels", "qrels_jg", "prefs", "qrels_prefs")
-"""The formats of judgments."""
 
 
 @dataclass(frozen=True)
@@ -420,16 +417,6 @@ class Printout:
         return f"{line.aggregation.backward(total / n_queries):6.4f}"
 
 
-def computed_rows(
-    joined: JudgedOutput, conventions: Conventions, lines: Sequence[TrecLine]
-) -> Mapping[Measure, Floats]:
-    """Return the (Q,) values of the lines that compute their own."""
-    blocks = [conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)]
-    return {
-        line.measures[0]: np.concatenate([line.compute(block) for block in blocks]) for line in lines if line.compute
-    }
-
-
 def _judged(joined: JudgedOutput) -> Iterator[JudgedBlock]:
     return (block for block in joined.blocks if isinstance(block, JudgedBlock))
 
@@ -443,7 +430,7 @@ def _z_score(value: float, known: tuple[float, float] | None) -> float:
     return 0.0 if value == mean else _MISSING_Z
 
 
-def relevance_strings(joined: JudgedOutput, conventions: Conventions, length: int) -> list[str]:
+def _relevance_strings(joined: JudgedOutput, conventions: Conventions, length: int) -> list[str]:
     """Return the grades of each query's first documents as signs: `-` unjudged, `.` negative, `>` above 9."""
     found = []
     for block in (conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)):
@@ -497,50 +484,41 @@ def trec_eval(
         depth=depth,
     )
     workers = Workers()
-    needed = [*dict.fromkeys(chain.from_iterable(line.needed for line in lines))]
-    found = _scored(qrels, ranking, form, needed, lines, rules, n_documents, workers)
-    if found.scores.missing.all():
+    joined, scores, tag = _score_files(qrels, ranking, form, lines, rules, n_documents, workers)
+    if scores.missing.all():
         raise InputError(f"{ranking}: none of its queries is judged in {qrels}; check that both files spell ids alike")
     lengths = [line.length for line in lines if line.kind == "relevance" and each]
-    relevance = relevance_strings(found.joined, rules.conventions, lengths[0]) if lengths else ()
+    relevance = _relevance_strings(joined, rules.conventions, lengths[0]) if lengths else ()
     known = read_z_scores(z_scores) if z_scores else None
-    printout = Printout(lines, found.scores, relevance, complete, profile == "trec_eval_10", known)
+    printout = Printout(lines, scores, relevance, complete, profile == "trec_eval_10", known)
     if each:
         yield from printout.of_each()
     if summary:
-        yield from printout.of_all(found.tag, _intervals(printout, rules, workers) if intervals else ())
+        yield from printout.of_all(tag, _intervals(printout, rules, workers) if intervals else ())
 
 
-class _Scored(NamedTuple):
-    joined: JudgedOutput
-    scores: Scores
-    tag: str
-
-
-def _scored(
-    qrels: str,
-    ranking: str,
-    form: str,
-    needed: Sequence[Measure],
-    lines: Sequence[TrecLine],
-    rules: Profile,
-    n_documents: int,
-    workers: Workers,
-) -> _Scored:
+def _score_files(
+    qrels: str, ranking: str, form: str, lines: Sequence[TrecLine], rules: Profile, n_documents: int, workers: Workers
+) -> tuple[JudgedOutput, Scores, str]:
+    """Return the joined files, the scores of the lines' measures, and the name of the ranking."""
     if form.endswith("prefs"):
         joined, preferences, tag = join_preferences(qrels, ranking, rules.conventions, subgroups=form == "prefs")
         none = np.zeros((0, len(joined.query_ids)))
         empty = Scores("", "", joined.query_ids, (), none, none, {}, joined.missing)
-        return _Scored(joined, _with_rows(empty, _preferences(qrels, joined, preferences)), tag)
+        return joined, _with_rows(empty, _preferences(qrels, joined, preferences)), tag
     if form == "qrels":
         joined, tag = join_qrels(qrels, ranking, rules.conventions, n_documents=n_documents)
         groups = [joined]
     else:
         groups, tag = join_groups(qrels, ranking, rules.conventions, n_documents=n_documents)
-    own = computed_rows(groups[0], rules.conventions, lines)
+    blocks = [conventional_scores.apply_conventions(block, rules.conventions) for block in _judged(groups[0])]
+    computed = {
+        line.measures[0]: np.concatenate([line.compute(block) for block in blocks]) for line in lines if line.compute
+    }
+    needed = dict.fromkeys(chain.from_iterable(line.needed for line in lines))
     outputs: dict[OutputKey, JudgedOutput] = {(qrels, str(number)): group for number, group in enumerate(groups)}
-    scores = score(outputs, {qrels: [measure for measure in needed if measure not in own]}, rules, workers)
-    return _Scored(groups[0], _with_rows(_mean(scores), own), tag)
+    scores = score(outputs, {qrels: [measure for measure in needed if measure not in computed]}, rules, workers)
+    return groups[0], _with_rows(_mean(scores), computed), tag
 
 
 def _mean(groups: Sequence[Scores]) -> Scores:

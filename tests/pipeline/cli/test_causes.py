@@ -38,7 +38,6 @@ def night(folder, run_cli, monkeypatch):
 
 
 def test_twelve_verdicts_of_one_cause_are_one_row(night, run_cli):
-    """The model comes first; the gates are named and the verdicts counted."""
     printed, alert = night
     reason, more = "bm25.txt: file not found", "(and 11 more verdicts)"
 

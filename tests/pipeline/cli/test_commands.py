@@ -116,7 +116,6 @@ def test_json_is_one_object_and_nothing_else(run_cli, config):
 
 
 def test_set_overrides_the_config(run_cli, config):
-    """Values of --set win, several of them, and are in the record's config."""
     outcome = run_cli(
         *("evaluate", str(config), "--no-tracking", "--set", "bootstrap.resamples=123", "--set", "suites.search=[rr]")
     )
@@ -128,7 +127,6 @@ def test_set_overrides_the_config(run_cli, config):
 
 
 def test_demo_evaluates_the_quickstart(run_cli):
-    """It says where its config is; its figures are those of the config in the repository."""
     outcome = run_cli("demo", "--no-tracking", "--runs-dir", "here")
     config = outcome.out.splitlines()[0].removeprefix("config: ")
     written = run_cli("evaluate", str(ROOT / "configs/quickstart.yaml"), "--no-tracking")
@@ -139,7 +137,6 @@ def test_demo_evaluates_the_quickstart(run_cli):
 
 
 def test_seed_is_that_of_the_config(run_cli, config):
-    """--seed wins over --set, is in the record, and gives the figures of a config with that seed."""
     chosen = run_cli("evaluate", str(config), "--no-tracking", "--set", "seed=5", "--seed", "7").record
     edit(config, seed=7)
     written = run_cli("evaluate", str(config), "--no-tracking").record
@@ -197,7 +194,6 @@ def test_bad_input_is_one_line_on_stderr(run_cli, config, tmp_path, changes, sai
 
 
 def test_validate_lists_every_finding_of_a_config(run_cli, tmp_path):
-    """Unknown keys first; then metrics, parameters and names, and a list split at its comma, in the order of lines."""
     text = """\
 name: n
 datasets:
@@ -259,7 +255,6 @@ suites: {search: [ap]}
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
 @pytest.mark.parametrize(("name", "said"), [("none.yaml", "not found|no such config"), ("configs", "folder")])
 def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, said):
-    """A file that does not exist, and a folder, are named."""
     outcome = run_cli(command, name)
 
     assert outcome.code == 2
@@ -295,7 +290,6 @@ def test_a_wrong_command_is_refused(run_cli, arguments, said):
     ],
 )
 def test_another_word_for_a_command_leads_to_it(run_cli, word, meant):
-    """What other tools call a command, a misspelling and a config without a command lead on; nothing runs."""
     outcome = run_cli(word)
 
     assert (outcome.code, outcome.out) == (2, "")
@@ -310,7 +304,6 @@ def test_other_words_lead_to_commands_and_are_none():
 
 @pytest.mark.parametrize("override", ["bootstrap.resamples", "bootstrap.resample=5"])
 def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
-    """What is wrong with an override is said as being the override's."""
     outcome = run_cli("evaluate", str(config), "--set", override)
 
     assert outcome.code == 2
@@ -319,7 +312,6 @@ def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
 def test_no_workers_are_refused(run_cli, config, command):
-    """Whatever stands in the config."""
     assert run_cli(command, config, "--jobs", 0).error.startswith("--jobs: found 0; ")
 
 
@@ -465,7 +457,6 @@ sys.meta_path.insert(0, Interrupting())
 
 @pytest.mark.parametrize("module", ["click", "rankledger.pipeline.cli.everyday", "numpy"])
 def test_ctrl_c_while_modules_are_imported_is_one_line(config, tmp_path, module):
-    """Whether those of the command line or those of an evaluation."""
     code = f"{INTERRUPTED_IN.format(module=module)}\n{RUN}"
     outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, code=code)
 
@@ -559,7 +550,6 @@ def test_a_pipe_that_is_closed_is_no_lost_record(loaded, config, tmp_path):
 
 
 def test_a_terminal_without_box_drawing_gets_its_figures(run_cli, config, monkeypatch):
-    """Where stdout cannot take every sign the result is printed nonetheless, whatever the lines are made of."""
     printed = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
     outcome = run_cli("evaluate", str(config), "--no-tracking")
@@ -639,7 +629,6 @@ def test_remarks_that_nobody_reads_change_no_result(loaded, config, tmp_path, so
 
 
 def test_the_command_runs_in_any_thread(capfd):
-    """Only the main thread may say what a signal does; a scheduler may call from another."""
     ended: list[Any] = []
 
     def run() -> None:
@@ -657,7 +646,6 @@ def test_the_command_runs_in_any_thread(capfd):
 
 
 def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobody):
-    """With --json the remark is on stderr and in the object, without the password."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("STORE_PASSWORD", "s3cret")
     uri = nobody.replace("http://", "http://ann:${STORE_PASSWORD}@")
@@ -771,7 +759,6 @@ def test_the_schema_accepts_the_quickstart(schema):
     ids=str,
 )
 def test_the_schema_refuses_what_the_loader_refuses(schema, run_cli, config, changes):
-    """What an editor marks as wrong is what the command refuses; every config has its four sections."""
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
     assert schema.is_valid(written)
     edit(config, **changes)
@@ -834,7 +821,6 @@ def test_the_process_ends_with_the_command(word, code):
 
 
 def test_every_option_is_explained():
-    """No option stands in the help without a word about it."""
     for name, command in cli.commands.items():
         for parameter in command.params:
             assert parameter.param_type_name == "argument" or parameter.help, (name, parameter.name)
@@ -850,7 +836,6 @@ atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 
 @pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "-h"]], ids=" ".join)
 def test_help_imports_nothing_heavy(tmp_path, arguments):
-    """Help and version are there at once."""
     outcome = started(*arguments, cwd=tmp_path, code=LOADED)
 
     assert outcome.returncode == 0
@@ -859,7 +844,6 @@ def test_help_imports_nothing_heavy(tmp_path, arguments):
 
 
 def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path):
-    """Importing them takes longer than most evaluations; as JSON, it loads nothing that draws tables either."""
     models = {}
     for ending in (".txt", ".tsv", ".csv.gz", ".jsonl", ".tsv.zst", ".parquet"):
         write_table(config.parent / f"bm25{ending}", rows(WEB.outputs["bm25"]), "score")

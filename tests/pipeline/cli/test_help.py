@@ -85,7 +85,6 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_option_is_taken(name):
-    """A command takes its options by name, or passes them on to the function that it calls."""
     command = COMMANDS[name].callback
     assert command is not None
     taken = {*inspect.signature(command).parameters, *inspect.signature(FUNCTIONS[name]).parameters}
@@ -114,7 +113,6 @@ def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
 
 
 def test_backend_and_form_are_words_of_the_pipeline():
-    """The choices of an option are those of the type that the function takes."""
     from rankledger.pipeline.record.workspace import Backend
     from rankledger.pipeline.report.forms import Fit, Form
 

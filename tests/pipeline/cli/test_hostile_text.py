@@ -40,7 +40,6 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("text", [*TEXTS, "a\n::error::forged"])
 def test_paths_and_words_of_the_command(run_cli: Command, text):
-    """A missing config, a record, a command, an option and a value: each is reported on lines of our own."""
     assert checked(run_cli("evaluate", text))[0] == 2
     assert checked(run_cli("show", text))[0] == 2
     assert checked(run_cli(text))[0] == 2
@@ -101,7 +100,6 @@ def edited(record: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", [CONTROLS, "x\n::error::forged", "##[error]forged"])
 def test_records_that_somebody_else_wrote(run_cli: Command, config, text):
-    """Whatever stands in a manifest, no command that reads the record passes it on to the terminal."""
     record = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
     edited(record, text)
 
@@ -122,8 +120,6 @@ def test_records_that_somebody_else_wrote(run_cli: Command, config, text):
 
 
 def test_the_message_of_a_bug_is_no_command(run_cli: Command, monkeypatch):
-    """A traceback shows what the exception says, line by line, and none of them is raw."""
-
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("\x1b[31m\n::error::forged\r##[error]")
 

@@ -26,7 +26,6 @@ def evaluation(run_cli: Command, tmp_path: Path) -> Evaluation:
 
 
 def test_verify_exits_with_0_or_with_2(run_cli, evaluation):
-    """A line on stdout where all is well, a line per file on stderr if it is not; an absent store is a remark."""
     found = evaluation.evaluation_id
 
     assert run_cli("verify", found, "--no-tracking") == (
@@ -45,7 +44,6 @@ def test_verify_exits_with_0_or_with_2(run_cli, evaluation):
 
 
 def test_reproduce_exits_with_0_with_1_or_with_2(run_cli, evaluation, tmp_path):
-    """The same, different, and an input that is nowhere."""
     found = evaluation.evaluation_id
     judged = tmp_path / "configs/web/judged.txt"
 

@@ -44,7 +44,6 @@ def test_the_ending_of_the_file_says_what_is_made(run_cli, reference, tmp_path, 
 
 
 def test_the_form_asked_for_comes_before_the_ending(run_cli, reference, tmp_path):
-    """Markdown by its short name, in a file of text."""
     assert run_cli("report", reference, "--format", "md", "--output", "a.txt") == (0, "", "")
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == report(reference, form="markdown")
 
@@ -97,7 +96,6 @@ def test_a_full_disk_is_reported_in_a_line(run_cli, reference):
 
 
 def test_a_page_is_not_written_on_a_terminal(run_cli, monkeypatch):
-    """There it would be screens of markup; Markdown may be."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
     code, out, err = run_cli("report", "./no-record")
@@ -110,7 +108,6 @@ def test_a_page_is_not_written_on_a_terminal(run_cli, monkeypatch):
 
 
 def test_a_page_is_opened_in_the_browser(run_cli, reference, tmp_path, monkeypatch):
-    """The page in the runs folder or the file that is named; stdout says where it is."""
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
 
@@ -121,7 +118,6 @@ def test_a_page_is_opened_in_the_browser(run_cli, reference, tmp_path, monkeypat
 
 
 def test_without_a_browser_the_page_is_named(run_cli, reference, monkeypatch):
-    """The page is written anyway."""
     monkeypatch.setattr("webbrowser.open", lambda _: False)
 
     code, _, err = run_cli("report", "--open")

@@ -66,7 +66,6 @@ def piped(folder: Path, run_cli: Command, monkeypatch: pytest.MonkeyPatch) -> Co
 
 
 def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(loaded, folder):
-    """While the second block is scored the terminal says so; at the end the leaderboard stands there alone."""
     terminal = Terminal(SLOW, EVALUATE, folder=folder, by=loaded)
     terminal.wait_for("Scoring", "1 of 2 blocks", " left")
     (folder / "go").touch()
@@ -79,7 +78,6 @@ def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(loaded, fo
 
 
 def test_progress_stays_out_of_a_pipe_that_takes_the_results(loaded, folder):
-    """With stdout in a file the terminal sees the progress, and the file the results to the byte as in a pipe."""
     terminal = Terminal(SLOW, [*EVALUATE, "--json"], folder=folder, by=loaded, stdout=folder / "out")
     terminal.wait_for("1 of 2 blocks")
     (folder / "go").touch()
@@ -101,7 +99,6 @@ def test_ctrl_c_clears_the_progress_away(loaded, folder):
 
 
 def test_quiet_is_the_path_of_the_record_alone(loaded, folder):
-    """On a terminal nothing is drawn and no table printed: what is left is what a script goes on with."""
     (folder / "go").touch()
     terminal = Terminal(SLOW, [*EVALUATE, *ONE, "--quiet"], folder=folder, by=loaded)
 
@@ -130,7 +127,6 @@ def test_quiet_leaves_json_and_errors(piped):
 
 
 def test_a_night_that_waits_says_for_what_and_until_when(loaded, folder):
-    """The line that logs have too names the input and what it lacks; below it stands how many there are."""
     (folder / "configs/web/dense.txt").unlink()
     code = RUN.replace("main()", "from rankledger.pipeline.support import progress; progress.PATIENCE = 0; main()")
     arguments = ["nightly", EVALUATE[1], "--no-tracking", "--set", "nightly={wait: 2h, every: 1s}"]
@@ -185,7 +181,6 @@ def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, 
 
 @pytest.mark.parametrize("columns", [60, 100])
 def test_tables_are_as_wide_as_the_terminal_allows(loaded, folder, columns):
-    """The width is the terminal's own."""
     terminal = Terminal(RUN, EVALUATE, folder=folder, by=loaded, columns=columns)
 
     assert terminal.end() == 0

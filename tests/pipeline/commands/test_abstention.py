@@ -50,6 +50,5 @@ def test_a_depth_cuts_what_confidence_is_of(tmp_path):
 
 @pytest.mark.parametrize("measure", ["nauc@10", "nauc_ndcg_at_10_max"])
 def test_ranks_alone_have_no_confidence(tmp_path, measure):
-    """The order of the file's ranks reads no scores."""
     with pytest.raises(InputError, match="nauc needs scores, and `ties: rank_column` reads ranks; choose another"):
         evaluated(tmp_path, measure, conventions={"ties": "rank_column"})

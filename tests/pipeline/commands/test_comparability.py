@@ -70,7 +70,6 @@ def test_other_documents_are_no_change_of_the_model(evaluations):
 
 
 def test_a_history_breaks_where_documents_change(evaluations):
-    """The night has no change of the figure, and says why; the reciprocal rank needs no documents."""
     (fallout,) = rankledger.history("web", measure="fallout@10").series
     (rr,) = rankledger.history("web", measure="rr").series
 

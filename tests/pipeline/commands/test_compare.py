@@ -305,7 +305,6 @@ def test_slices_are_left_out_where_the_queries_table_has_changed(tmp_path):
 
 @pytest.mark.parametrize("sections", [{}, {"execution": {"cache": "../shared"}}], ids=["runs", "elsewhere"])
 def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path, sections):
-    """With the outputs of both deleted the ranks are still known, wherever the configs put the store."""
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **sections)
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)}, **sections)
     for folder in ("first", "second"):
@@ -317,7 +316,6 @@ def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path, sections):
 
 
 def test_ranks_are_left_out_where_nobody_kept_them(tmp_path):
-    """Without store and outputs the scores are compared anyway, and a line says what is missing."""
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output()})
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)})
     (tmp_path / "second" / "web" / "bm25.tsv").unlink()
@@ -410,7 +408,6 @@ def test_the_part_of_a_definition(nights, tmp_path):
 
 
 def test_parts_are_those_of_evaluations_made_in_between(tmp_path):
-    """On random data the figure after each step is that of an evaluation of the old output as it is judged then."""
     old, new = (search_collection(0, n_queries=30, models=("bm25", "dense")) for _ in range(2))
     judged = {query: {doc: abs(grade - 1) for doc, grade in grades.items()} for query, grades in new.judged.items()}
     suites = {"search": ["ap", "ndcg@10", "bpref", "err"]}
@@ -480,7 +477,6 @@ def test_a_record_is_not_compared_with_itself(tmp_path, base, candidate, said):
 
 
 def test_the_name_is_needed_only_where_there_are_several(nights, tmp_path):
-    """The message lists them, and with a name the words are of that evaluation."""
     records = tmp_path / "runs/records"
     for night in nights:
         shutil.copytree(night.record, records / night.evaluation_id)
@@ -584,7 +580,6 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
     ],
 )
 def test_what_is_not_there_is_refused(nights, base, candidate, message):
-    """The message names what was asked for."""
     first, second = nights
     names = {"first": first.evaluation_id, "second": second.evaluation_id}
 
@@ -612,7 +607,6 @@ def test_python_gets_tables(movement):
 
 
 def test_json_holds_the_same_numbers(nights, run_cli):
-    """What the command prints as JSON is what the Python face has, by the measure that is asked for."""
     code, out, _ = run_cli("compare", *(night.record for night in nights), "--json", "--measure", "nDCG@10")
 
     data = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
@@ -626,7 +620,6 @@ def test_json_holds_the_same_numbers(nights, run_cli):
 
 
 def test_a_pipe_gets_plain_text(nights, run_cli):
-    """The tables name both records, the queries and the ranks, without a terminal's codes."""
     first, second = nights
     code, out, _ = run_cli("compare", first.record, second.record)
 
@@ -652,7 +645,6 @@ def test_a_refusal_is_a_wrong_command(rejudged, run_cli):
 
 
 def test_markdown_shows_hostile_names_as_they_are(tmp_path):
-    """A query and a document that would break a table or become a tag are escaped."""
     query, document = "q|<b>*1*", "d|</td>`x`"
     judged = {query: {document: 1}, "q2": {"d": 1}}
     plain = {"q2": ranking("d")}

@@ -84,7 +84,6 @@ def test_which_queries_the_mean_is_over(tmp_path, missing, undefined, mean):
 
 
 def test_missing_queries_can_be_an_error(tmp_path):
-    """An output that lacks a judged query is refused, by name and number, and the evaluation is incomplete."""
     evaluation = evaluated(tmp_path, {"missing_queries": "error"}, "rr")
 
     (failure,) = evaluation.failures
@@ -110,7 +109,6 @@ def test_double_precision(tmp_path):
 
 
 def test_the_profile_and_its_exceptions_are_in_the_record(tmp_path):
-    """The manifest names the profile and every convention as it held; a fingerprint is another where a choice is."""
     (tmp_path / "one").mkdir()
     (tmp_path / "other").mkdir()
     one = evaluated(tmp_path / "one", "trec_eval", "rr")
@@ -141,7 +139,6 @@ def test_bounds_of_ties_are_in_the_summary_and_mark_a_winner_that_they_could_uns
 
 
 def test_bounds_are_the_same_at_any_number_of_jobs(tmp_path):
-    """Drawn orders belong to the dataset and the block, not to the worker that draws them."""
     found = []
     for jobs in (1, 2):
         (tmp_path / str(jobs)).mkdir()

@@ -24,7 +24,6 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_the_scheduler_of_a_command_implies_the_backend(config):
-    """It wins over the config's; scoring stays in threads of this machine."""
     overrides = ["execution.scheduler=tcp://other:1", "execution.jobs=3", "execution.worker_timeout=2m"]
 
     assert workers_of(load(config, overrides).config, scheduler=ADDRESS) == Workers(
@@ -33,7 +32,6 @@ def test_the_scheduler_of_a_command_implies_the_backend(config):
 
 
 def test_the_config_chooses_a_cluster_and_a_command_another_backend(config):
-    """A scheduler in the config is used where the backend is dask."""
     loaded = load(config, ["execution.backend=dask", f"execution.scheduler={ADDRESS}"]).config
 
     assert workers_of(loaded).scheduler == DaskScheduler(ADDRESS, 60.0)
@@ -55,7 +53,6 @@ def test_the_config_chooses_a_cluster_and_a_command_another_backend(config):
     ids=["no address", "no cache", "two backends"],
 )
 def test_a_cluster_that_cannot_be_used_is_refused(config, overrides, options, message):
-    """Before anything is read, with what to add or to remove."""
     with pytest.raises(InputError, match=message):
         workers_of(load(config, overrides).config, **options)
 
@@ -74,7 +71,6 @@ def test_a_record_of_somebody_else_chooses_no_scheduler(config, tmp_path, monkey
 
 
 def test_without_distributed_the_error_names_the_extra(config, monkeypatch, tmp_path):
-    """One line says what to install."""
     monkeypatch.setitem(sys.modules, "distributed", None)
 
     with pytest.raises(

@@ -62,7 +62,6 @@ def test_both_lists_of_a_hand_worked_query():
 
 
 def test_an_excluded_document_is_in_no_list():
-    """x is left out of the query's ranking, as it is when ranks are counted."""
     Path("out.tsv").write_text("query_id\tdoc_id\na\tx\n", encoding="utf-8")
     (found,) = details(evaluate({"exclude": "out.tsv"}))
 
@@ -81,7 +80,6 @@ def test_of_an_output_that_is_gone_the_judged_documents_are_listed():
 
 
 def test_without_tables_there_are_ids_alone():
-    """No text, no slice and no title; the lists are the same."""
     (found,) = details(evaluate({"queries": None, "documents": None}, slices=[]))
 
     assert (found.text, found.slices) == ("", ())
@@ -103,13 +101,11 @@ def test_the_first_ones_are_kept_up_to_1_mb(tmp_path):
 
 @pytest.mark.parametrize("text", ["{}", "[", '{"queries": [{"dataset": "web"}]}'])
 def test_a_file_that_holds_something_else_is_refused(text):
-    """A line with the file, and what to do."""
     with pytest.raises(InputError, match=r"queries\.json: .*; restore the record"):
         query_details_in(text.encode(), Path("queries.json"))
 
 
 def test_lists_survive_writing(tmp_path):
-    """Documents that are not known, and names beyond ASCII, are the same again."""
     detail = QueryDetail(
         "web", "查询", "\u2028'", ("a=b",), {"m": (ListedDocument(1, None, None), ListedDocument(2, "é", -1.0, "t"))}
     )

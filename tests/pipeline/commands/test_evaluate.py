@@ -70,7 +70,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 @pytest.mark.parametrize("workers", [{"jobs": 3}, {"jobs": 2, "backend": "processes"}], ids=str)
 def test_workers_change_no_byte(base, tmp_path, workers):
-    """One thread, several, or processes: the files with figures are the same to the last byte."""
     assert figures_of(evaluate(tmp_path, **workers).record) == figures_of(base.record)
 
 
@@ -84,17 +83,14 @@ def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
 
 @pytest.mark.parametrize("ending", [".tsv.zst", ".csv.gz", ".jsonl", ".parquet"])
 def test_formats_change_no_byte(base, tmp_path, ending):
-    """The same rows in another format, compressed or not, make the same figures."""
     assert figures_of(evaluate(tmp_path, ending=ending).record) == figures_of(base.record)
 
 
 def test_the_order_of_rows_changes_no_byte(base, tmp_path):
-    """Rows in any order, those of a query far apart, make the same figures."""
     assert figures_of(evaluate(tmp_path, rng=np.random.default_rng(0), jobs=2).record) == figures_of(base.record)
 
 
 def test_other_models_change_no_line(base, tmp_path):
-    """A model beside fewer, in another order, has the very lines that it has beside all, in that order."""
     models = ("rrf", "bm25")
     fewer = evaluate(tmp_path, models=models)
 
@@ -104,7 +100,6 @@ def test_other_models_change_no_line(base, tmp_path):
 
 
 def test_other_measures_change_no_line(base, tmp_path):
-    """A measure among fewer, in another order, has the very line that it has among all."""
     suites = {"s": ["fn", "ap", "rr"], "e": ["mae", "rmse"]}
     fewer = evaluate(tmp_path, suites=suites)
     wanted = {str(measure) for measures in suites.values() for measure in measures}
@@ -114,7 +109,6 @@ def test_other_measures_change_no_line(base, tmp_path):
 
 
 def test_other_datasets_change_no_line(base, tmp_path):
-    """A dataset evaluated alone has the very lines that it has beside another."""
     alone = evaluate(tmp_path, {"stars": STARS})
 
     assert lines(alone) == {key: line for key, line in lines(base).items() if key[0] == "stars"}
@@ -122,7 +116,6 @@ def test_other_datasets_change_no_line(base, tmp_path):
 
 @pytest.mark.parametrize("name", DATA)
 def test_neighbours_change_no_score(base, tmp_path, name):
-    """A query's scores have the same bits when every other query is taken out of the judgments or ratings."""
     found = DATA[name]
     judged = {query_id: found.judged[query_id] for query_id in sorted(found.judged)[1::2]}
     alone = score_rows(evaluate(tmp_path, {name: Collection(judged, found.outputs, found.kind)}))
@@ -133,7 +126,6 @@ def test_neighbours_change_no_score(base, tmp_path, name):
 
 
 def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
-    """Ids and times are in the manifest alone; the second record has the changes since the first, as has its page."""
     config = write_config(tmp_path, DATA, SUITES)
     first, second = (rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs") for _ in range(2))
 
@@ -157,7 +149,6 @@ def _but_for_parsing(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_the_seed_moves_intervals_alone(base, tmp_path):
-    """Another seed draws other resamples: the estimates stay, the intervals do not."""
     other, before = lines(evaluate(tmp_path, seed=1)), lines(base)
 
     assert {key: (line[0], *line[4:]) for key, line in other.items()} == {
@@ -167,7 +158,6 @@ def test_the_seed_moves_intervals_alone(base, tmp_path):
 
 
 def test_the_summary_is_what_the_record_holds(base):
-    """The summary table has the columns and the figures of summary.csv, NaN where it is empty."""
     with (base.record / "summary.csv").open(encoding="utf-8", newline="") as file:
         written = pd.DataFrame(csv.DictReader(file))
     for column in written.columns[4:].drop("mark"):
@@ -189,7 +179,6 @@ def test_the_scores_are_what_the_record_holds(base):
 
 
 def test_figures_that_are_missing_are_nan_in_the_summary(base):
-    """Where no line has an interval the columns are still of floats, and hold NaN."""
     without = [replace(line, ci_low=None, ci_high=None, std_error=None) for line in base.estimates]
     summary = change_evaluation(base, estimates=tuple(without)).summary
 
@@ -228,7 +217,6 @@ def test_with_every_output_missing_the_tables_are_empty(tmp_path):
 
 
 def test_validate_reads_and_writes_nothing(tmp_path):
-    """What would be evaluated, and what the inputs hold, without a runs folder or any file."""
     config = write_config(tmp_path, DATA, SUITES)
     before = sorted(tmp_path.rglob("*"))
     found = validate(config, jobs=1)
@@ -242,7 +230,6 @@ def test_validate_reads_and_writes_nothing(tmp_path):
 
 
 def test_quality_counts_what_the_data_was_made_with(base):
-    """Queries without output and output without judgments are counted against the collection itself."""
     for dataset, collection in DATA.items():
         for model, output in collection.outputs.items():
             quality = base.quality[dataset, model]
@@ -276,7 +263,6 @@ def test_a_failing_output_leaves_the_others_alone(base, tmp_path):
 
 
 def test_failures_are_the_same_in_processes(tmp_path):
-    """A process that cannot read an output says the same as a thread."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
     (tmp_path / "web" / "bm25.txt").write_text("q1 Q0 d1 1 much tag\n", encoding="utf-8")
     one, other = (
@@ -328,7 +314,6 @@ def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_recorded(
 
 @pytest.mark.parametrize("call", [rankledger.evaluate_config, rankledger.validate, rankledger.nightly])
 def test_what_is_no_path_is_refused_in_one_line(tmp_path, monkeypatch, call):
-    """A config that was read already is named by its type, and by what to give instead."""
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(InputError, match=r"^config: found a dict; give the path of a YAML file$"):
@@ -336,7 +321,6 @@ def test_what_is_no_path_is_refused_in_one_line(tmp_path, monkeypatch, call):
 
 
 def test_validate_refuses_an_empty_date_too(tmp_path):
-    """A job that validates first, with a variable that is not set, hears of it before it evaluates."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
 
     with pytest.raises(InputError, match="--date: found ' '"):
@@ -368,7 +352,6 @@ def test_an_unknown_name_of_the_package_is_an_attribute_error():
 
 
 def test_arrow_scores_can_be_read_without_us(base):
-    """Any Parquet reader finds strings, doubles and what is true, no index and no pandas metadata."""
     schema = parquet.read_schema(base.record / "scores.parquet")
 
     assert schema.metadata is None

@@ -165,7 +165,6 @@ def test_the_cache_knows_what_was_left_out_and_counted(config):
 
 
 def test_what_is_counted_breaks_no_comparison(config):
-    """Removed documents make other figures, counted ones do not, whatever the interactions are."""
     options = {"runs_dir": config.parent / "runs"}
     plain, counted = evaluate(config), evaluate(config, *trained(config, "count"))
     again = evaluate(config, *trained(config, "count", TRAINED + "r\tc\n"))
@@ -194,7 +193,6 @@ def test_explain_says_what_was_seen(config):
 
 
 def test_a_record_is_explained_with_the_pairs_that_it_had(config):
-    """With other pairs in the file the record is refused, as with other judgments."""
     found = evaluate(config, with_pairs(config))
     with_pairs(config, PAIRS + "r\tc\n")
 
@@ -205,7 +203,6 @@ def test_a_record_is_explained_with_the_pairs_that_it_had(config):
 
 
 def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
-    """The pairs are found where they moved to, and the figures are the same to the last bit."""
     found = evaluate(config, with_pairs(config), "exclude_self=true")
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -218,7 +215,6 @@ def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
 
 
 def test_workers_find_the_pairs_beside_the_judgments(config):
-    """A worker of a cluster leaves out and counts the same pairs from the cache; without them it has nothing."""
     keys = [with_pairs(config), "exclude_self=true", *trained(config, "count")]
     overrides = [f"datasets.web.{key}" for key in keys]
     (planned,) = plan(load(config, overrides)).datasets

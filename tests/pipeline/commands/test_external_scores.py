@@ -67,7 +67,6 @@ def lines(evaluation: Evaluation) -> dict[tuple[str, str, str], Estimate]:
 
 
 def test_our_own_scores_given_back_have_the_same_figures():
-    """Scores of an evaluation, given back as external ones: estimates, intervals and errors to the last bit."""
     first = ranked()
     table = parquet.read_table(first.record / "scores.parquet")
     for model in MODELS:
@@ -108,7 +107,6 @@ def test_queries_are_those_of_the_table_where_there_is_one():
 
 
 def test_given_scores_stand_beside_rankings():
-    """One config may have both: each dataset has its own measures, everything in the config's order."""
     datasets = {"support": FAITHFUL, "web": {"judgments": str(QRELS)}}
     models = {
         "a": {"support": judged()["a"], "web": str(CONFIGS / "quickstart" / "bm25.tsv")},
@@ -127,7 +125,6 @@ def test_given_scores_stand_beside_rankings():
 
 
 def test_the_record_says_that_the_scores_were_made_elsewhere():
-    """In the definition and by the files; the scores stand in the table as they were given, NaN where undefined."""
     record = evaluate({"support": FAITHFUL}, judged()).record
     manifest = manifest_of(record)
     table = parquet.read_table(record / "scores.parquet").to_pylist()
@@ -149,7 +146,6 @@ def test_the_record_says_that_the_scores_were_made_elsewhere():
 
 
 def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
-    """As with rankings; where none is left there is nothing but failures."""
     outputs = judged()
 
     one = evaluate({"support": FAITHFUL}, outputs | {"b": "nowhere.csv"})
@@ -164,7 +160,6 @@ def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
 
 
 def test_validate_reads_given_scores():
-    """It counts queries and measures, and computes nothing."""
     validation = validate(written({"support": FAITHFUL}, judged()))
 
     assert (dict(validation.n_queries), dict(validation.n_measures)) == ({"support": 5}, {"support": 1})
@@ -173,7 +168,6 @@ def test_validate_reads_given_scores():
 
 @pytest.mark.parametrize("dataset", [None, "support"])
 def test_a_given_score_is_not_explained(dataset):
-    """Nothing is known of it but the score."""
     config = written({"support": FAITHFUL}, judged())
 
     with pytest.raises(InputError) as error:
@@ -201,7 +195,6 @@ def test_clusters_and_slices_of_given_scores():
 
 
 def test_a_record_keeps_its_queries_whatever_becomes_of_an_output():
-    """b is gone, or has another query: it is a failure, and a has the figures that it had beside b, but no rank."""
     outputs = judged()
     first = evaluate({"support": FAITHFUL}, outputs)
     path = Path(outputs["b"])
@@ -218,7 +211,6 @@ def test_a_record_keeps_its_queries_whatever_becomes_of_an_output():
 
 
 def test_a_record_refuses_a_table_of_other_queries():
-    """New columns make new slices; a further query would change n_queries and every interval."""
     table = Path("queries.csv")
     table.write_text("query_id\nq1\nq2\nq3\n", encoding="utf-8")
     first = evaluate({"support": FAITHFUL | {"queries": "queries.csv"}}, judged())
@@ -291,7 +283,6 @@ def test_a_selection_that_cannot_be_made_is_refused_with_its_line(old, new, foun
 
 
 def test_a_tool_is_no_format_of_judgments():
-    """Results of samples name no documents."""
     with pytest.raises(InputError, match="format inspect has results of samples alone"):
         rankledger.evaluate_config(
             sums(

@@ -139,7 +139,6 @@ def assert_same(found: Evaluation, expected: Evaluation) -> None:
 
 
 def test_every_container_has_the_figures_of_files(tmp_path: Path) -> None:
-    """However the rows are held, scores, intervals and p-values have the bits that a TSV file of them gives."""
     expected = from_files(tmp_path, WEB, MEASURES)
     for name in CONTAINERS:
         assert_same(in_memory(WEB, CONTAINERS[name]), expected)
@@ -154,7 +153,6 @@ def test_ratings_have_the_figures_of_files(tmp_path: Path) -> None:
 
 
 def test_paths_and_tables_stand_side_by_side(tmp_path: Path) -> None:
-    """Each input is a path or is in memory by itself; the braces of a path are no placeholder."""
     expected = from_files(tmp_path, WEB, MEASURES)
     path = write_table(tmp_path / "of {model}" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
     outputs = {"bm25": str(tmp_path / "web" / "bm25.tsv"), "dense": path, "rrf": WEB.outputs["rrf"]}
@@ -165,7 +163,6 @@ def test_paths_and_tables_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def test_scattered_rows_have_the_figures_of_files(tmp_path: Path) -> None:
-    """The rows of a query need not stand together, nor by score."""
     rng = np.random.default_rng(3)
     expected = from_files(tmp_path, WEB, MEASURES)
     assert_same(in_memory(WEB, lambda table, value: rows(table, rng)), expected)
@@ -204,7 +201,6 @@ def test_whole_numbers_are_the_ids_that_they_are_written_as() -> None:
 
 
 def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a runs folder nor anything else appears, and the evaluation names no record."""
     monkeypatch.chdir(tmp_path)
     evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], settings=FEW)
     assert evaluation.record is None
@@ -268,7 +264,6 @@ def test_options_that_do_not_fit_are_refused() -> None:
 
 
 def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
-    """It is named by its argument, with the row or the pair, and the other models are evaluated."""
     table = frame(RUN, "score")
     cases: dict[str, Any] = {
         "score is null (row 2); fill it or remove the row": table.assign(score=[1.0, None, 2.0]),
@@ -380,7 +375,6 @@ def without_ids(text: str, *evaluations: Evaluation) -> str:
 
 
 def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: Path) -> None:
-    """LaTeX and Markdown are the same to the letter; a page, a table of figures and the like are written as named."""
     kept = in_memory(WEB, CONTAINERS["mapping"], record=True, runs_dir=tmp_path / "runs")
     free = in_memory(WEB, CONTAINERS["mapping"])
     assert without_ids(free.to_latex(), free) == without_ids(kept.to_latex(), kept)
@@ -403,7 +397,6 @@ def test_a_table_for_a_paper_takes_headers_of_its_measures() -> None:
 
 
 def test_models_of_one_evaluation_are_compared(tmp_path: Path) -> None:
-    """The difference of each measure is that of the comparison, from the base to the candidate."""
     evaluation = in_memory(WEB, CONTAINERS["mapping"])
     differences = evaluation.compare("bm25", "dense").differences.set_index("measure")["difference"]
     expected = evaluation.comparisons.query("model == 'dense'").set_index("measure")["difference"]
@@ -446,7 +439,6 @@ def test_outputs_that_are_all_refused_raise(tmp_path: Path) -> None:
 @pytest.mark.parametrize("type_", [pa.null(), pa.float64(), pa.string(), pa.list_(pa.string())], ids=str)
 @pytest.mark.parametrize("container", ["frame", "table", "mapping", "tuples", "generator"])
 def test_an_output_without_rows_says_so(container: str, type_: pa.DataType) -> None:
-    """A table without rows has columns of no type in particular: what is wrong with it is that it is empty."""
     table = pa.table({name: pa.array([], type_) for name in ("query_id", "doc_id", "score")})
     shapes = {"frame": table.to_pandas(), "table": table, "mapping": {}, "tuples": [], "generator": iter(())}
 
@@ -518,7 +510,6 @@ EXCLUDED: Mapping[str, Any] = {
 
 
 def test_documents_are_excluded_as_from_files(tmp_path: Path) -> None:
-    """Whatever holds the pairs, and with the document that is the query's own: the figures of a config with a file."""
     outputs = {
         model: {query: {**ranked, query: 99.0} for query, ranked in table.items()}
         for model, table in WEB.outputs.items()
@@ -583,7 +574,6 @@ def test_pairs_that_are_wrong_are_refused() -> None:
 
 
 def test_queries_that_change_have_their_documents(tmp_path: Path) -> None:
-    """An evaluation without a record names the ranks of relevant documents, as that of a config does."""
     columns = ["query_id", "doc_id", "grade", "rank_before", "rank_after"]
     expected = from_files(tmp_path, WEB, MEASURES).compare("bm25", "dense").queries[columns]
     assert expected["rank_before"].notna().any()

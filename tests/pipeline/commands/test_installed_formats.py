@@ -151,7 +151,6 @@ def test_a_config_names_it(site):
 
 
 def test_the_formats_of_the_guide_read_files(tmp_path, monkeypatch):
-    """Both examples, installed as the guide says: pairs, the columns of a tool, a table, and a line to paste."""
     guide = (Path(__file__).parents[3] / "docs/own-formats.md").read_text(encoding="utf-8")
     for name, code in re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```$", guide, re.DOTALL | re.MULTILINE):
         write(tmp_path / "site" / f"{name}.py", code)
@@ -175,7 +174,6 @@ def test_the_formats_of_the_guide_read_files(tmp_path, monkeypatch):
 
 
 def test_no_package_is_imported_for_a_built_in_ending(site):
-    """TREC text and tables of ours need none; a name of ours stays ours."""
     assert contents(read_judgments(write(Path("a.txt"), "q 0 d 1\n"))) == [("q", "d", 1.0)]
     assert contents(read_judgments(write(Path("a.tsv"), "query_id\tdoc_id\trelevance\nq\td\t1\n"))) == [("q", "d", 1.0)]
     assert "feathers" not in sys.modules
@@ -201,7 +199,6 @@ def test_a_broken_package_is_named(site, name, message):
 
 
 def test_a_package_that_cannot_be_imported_is_named(site):
-    """Its error is in the line; other formats are not hurt."""
     install(site, "halves 2.0", "halves", {"half": "HALF"}, "import no_such_module\n")
     path = write(Path("a.half"), "x")
 
@@ -213,7 +210,6 @@ def test_a_package_that_cannot_be_imported_is_named(site):
 
 
 def test_two_packages_of_one_name_are_refused(site):
-    """Which of them is meant, nobody knows."""
     install(site, "plumes 3.1", "plumes", {"psv": "PSV"})
 
     assert refusal(read_judgments, write(Path("a.psv"), "x")) == (
@@ -223,7 +219,6 @@ def test_two_packages_of_one_name_are_refused(site):
 
 
 def test_an_unknown_format_is_refused_with_the_line_of_the_config(site):
-    """Installed ones are among those that are known."""
     config = write_config(Path("c"), {"web": WEB}, {"search": ["ndcg@5"]})
     message = refusal(rankledger.validate, config, overrides=["datasets.web.judgments={path: x, format: fether}"])
 
@@ -231,7 +226,6 @@ def test_an_unknown_format_is_refused_with_the_line_of_the_config(site):
 
 
 def test_another_version_of_the_package_is_another_content(site):
-    """The output cache must not give what an earlier version of the package parsed."""
     path = feather_of("a.feather", query_id=["q"], doc_id=["d"], score=[1.0])
     files = read_ranking(path).files
 
@@ -276,7 +270,6 @@ def test_the_record_of_somebody_else_imports_nothing(site, tmp_path, monkeypatch
 
 
 def test_formats_lists_built_in_and_installed_ones(site):
-    """Each with its endings; what cannot be used says why, with the package."""
     listed = formats(own=True).splitlines()
 
     assert "feather         .feather .ftr  feathers 1.0" in listed
@@ -288,7 +281,6 @@ def test_formats_lists_built_in_and_installed_ones(site):
 
 
 def test_init_knows_installed_formats(site, tmp_path):
-    """Files of their endings are looked at as tables."""
     folder = tmp_path / "data"
     folder.mkdir()
     feather_of(str(folder / "qrels.feather"), query_id=["q1", "q2"], doc_id=["d1", "d2"], relevance=[1, 2])

@@ -112,14 +112,12 @@ def test_labels_that_look_like_ratings_are_warned_of(tmp_path):
     ],
 )
 def test_what_is_refused(tmp_path, shown, message):
-    """One line: where, what was found, what to do."""
     with pytest.raises(InputError, match=message):
         evaluated(tmp_path, ["brier"], shown)
 
 
 @pytest.mark.parametrize("measure", ["log_loss", "brier", "calibration_error(bins=5)"])
 def test_a_model_without_probabilities_is_refused_alone(tmp_path, measure):
-    """The reason says file, line and what to do; the other model has its figure, and gates on it are inconclusive."""
     gates = [{"name": "loss", "models": ["a"], "measure": measure, "at_most": 1}]
     evaluation = evaluated(tmp_path, ["auc", measure], SHOWN.replace("0.2,0.2", "1.5,0.2"), gates=gates)
 
@@ -137,7 +135,6 @@ def test_a_model_without_probabilities_is_refused_alone(tmp_path, measure):
 
 @pytest.mark.parametrize("at", ["columns", "judgments"])
 def test_judgments_have_no_weights(tmp_path, at):
-    """A key without an effect is refused, on the dataset and on its file."""
     file = {
         "path": "shown.csv",
         "columns": {"relevance": "clicked"} | ({"weight": "times"} if at == "judgments" else {}),
@@ -152,7 +149,6 @@ SLICED = {"queries": "users.csv", "ratings": {"path": "shown.csv", "columns": WE
 
 
 def test_areas_of_all_pairs_have_no_slices(tmp_path):
-    """Nor differences in a slice; the means of users' own areas, losses and calibration do."""
     (tmp_path / "users.csv").write_text("query_id,lang\nu1,de\nu2,de\nu3,fr\n", encoding="utf-8")
     measures = ["auc", "pr_auc", "auc(average=impressions)", "calibration_error", "log_loss"]
     evaluation = evaluated(tmp_path, measures, dataset=SLICED, slices=["lang"])
@@ -164,7 +160,6 @@ def test_areas_of_all_pairs_have_no_slices(tmp_path):
 
 
 def test_a_gate_on_slices_refuses_an_area_of_all_pairs(tmp_path):
-    """It could never be judged there."""
     (tmp_path / "users.csv").write_text("query_id,lang\nu1,de\nu2,de\nu3,fr\n", encoding="utf-8")
     gates = [{"name": "ctr", "measure": "auc", "against": "b", "margin": 0.1, "slices": ["lang"]}]
 
@@ -188,7 +183,6 @@ def test_models_that_lack_different_users_are_not_compared_by_an_area_of_all_pai
 
 
 def test_a_record_gives_the_same_differences(tmp_path):
-    """Pseudo-values and the sums of bins are read from the record to the last bit."""
     measures = ["auc", "pr_auc", "lauc@1", "auc(average=positives)", "calibration_error(bins=3)"]
     evaluation = evaluated(tmp_path, measures)
     again = rankledger.compare(f"{evaluation.record}#b", f"{evaluation.record}#a")
@@ -229,7 +223,6 @@ def test_init_measures_labels_by_areas(tmp_path):
 
 
 def test_weights_in_memory_are_a_column_of_the_labels(tmp_path):
-    """Named by a setting, they give the figures of the file."""
     shown = pd.read_csv(io.StringIO(SHOWN.replace("clicked", "rating").replace(",a,b", ",prediction,b")))
     weighted = {"datasets": {"data": {"ratings": {"columns": {"weight": "times"}}}}}
     measures = ["brier", "auc"]

@@ -73,7 +73,6 @@ def cells(html: str) -> list[list[str]]:
 
 
 def test_the_record_says_which(night):
-    """By dataset, in the manifest; the queries that moved are by it, and the summary keeps the order of the suites."""
     record = night.evaluation.record
     with (record / "movers.csv").open(encoding="utf-8", newline="") as file:
         moved = {line["measure"] for line in csv.DictReader(file)}
@@ -86,7 +85,6 @@ def test_the_record_says_which(night):
 
 
 def test_the_terminal(night, run_cli, monkeypatch):
-    """What is printed of the record: the first column and its drawing, the order, the differences; JSON names it."""
     monkeypatch.setenv("COLUMNS", "200")
     where = [night.evaluation.evaluation_id, "--runs-dir", str(night.runs)]
     text = run_cli("show", *where).out
@@ -101,7 +99,6 @@ def test_the_terminal(night, run_cli, monkeypatch):
 
 
 def test_the_letters(night):
-    """Where all pairs are compared, they are beside its column and say what its comparisons say."""
     folder = night.runs.parent / "pairs"
     evaluation = rankledger.evaluate_config(
         sample_evaluations.all_pairs(folder, lead="p@10"), runs_dir=folder / "runs", tracking=False
@@ -113,7 +110,6 @@ def test_the_letters(night):
 
 
 def test_the_page(page, night):
-    """Its boards, differences, slices and pairs."""
     groups = {table.name: table.groups for table in page.tables}
     board = next(table for table in page.tables if table.name == "leaderboard-web")
 
@@ -127,7 +123,6 @@ def test_the_page(page, night):
 
 
 def test_markdown_and_latex(night):
-    """The first column, the differences, the worst slices and the queries; of LaTeX the first column."""
     text = night.made("markdown")
 
     assert re.findall(r"^\| model \| rank \| ([^|]+) \|", text, re.MULTILINE)[0] == "ap"
@@ -137,7 +132,6 @@ def test_markdown_and_latex(night):
 
 
 def test_a_notebook(night):
-    """The first column."""
     assert [row[2] for row in cells(leaderboard(night.evaluation)) if row[:2] == ["model", "rank"]] == [
         "ap",
         "ap",
@@ -162,7 +156,6 @@ def test_a_comparison_of_two_models(night, run_cli, monkeypatch):
 
 
 def test_mlflow(night):
-    """The figures of the evaluation's run, its note, the primary metric and the worst slices of all suites."""
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=f"sqlite:///{night.runs}/mlflow.db")

@@ -60,7 +60,6 @@ def test_memory_limits_what_is_read_at_a_time(tmp_path, name):
     ("name", "in_ranges"), [("run.csv", True), ("run.parquet.gz", True), ("predictions.txt", False)]
 )
 def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, name, in_ranges):
-    """What is in memory as a whole, in less memory than its size: the message names the key and what is needed."""
     output = sparse(tmp_path / name, 5 * GIB)
 
     message = refusal(plan_reading, Workers(2, memory=2 * GIB), [(output, in_ranges, not_cached)])
@@ -72,7 +71,6 @@ def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, name, in_range
 
 
 def test_what_cannot_be_reached_takes_no_memory(tmp_path):
-    """Reading it says why."""
     outputs = [(Source(path), True, not_cached) for path in ("nowhere.txt", "nosuch://bucket/a.txt", str(tmp_path))]
 
     assert plan_reading(Workers(3), outputs)[0].jobs == 3

@@ -74,7 +74,6 @@ def test_scores_that_fall_with_ranks_are_sound(suffix):
 
 
 def test_ranks_in_memory():
-    """As in a file; ranks that are all the same tell nothing."""
     frame = pandas.DataFrame(ranked(), columns=COLUMNS)
     judged = {f"q{query}": {"d1": 1} for query in range(5)}
 
@@ -110,7 +109,6 @@ CUT = "has fewer decimals than all before it. Check if the file is cut off."
 )
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "txt"])
 def test_a_last_number_that_is_cut_off(values, n_cut, last, suffix):
-    """So many characters are cut from a sound file. What is left is a number, of fewer decimals than all others."""
     form = {"tsv": "q{}\td{}\t{}\n", "csv": "q{},d{},{}\n", "txt": "q{} Q0 d{} 1 {}\n"}[suffix]
     head = {"tsv": "query_id\tdoc_id\tscore\n", "csv": "query_id,doc_id,score\n", "txt": ""}[suffix]
     text = head + numbers(values, form)

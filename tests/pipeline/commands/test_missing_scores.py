@@ -133,7 +133,6 @@ def test_a_query_that_no_model_has_a_score_of_is_missing():
 
 
 def test_the_terminal_says_how_many_are_unscored(capsys):
-    """Three of four."""
     evaluation = evaluate({"cand": write_scores("cand", numbered(1, None, "nan", "unscored"))})
 
     assert str(evaluation.data_warnings[0]) == (

@@ -124,7 +124,6 @@ def _write_distinct_ranks(folder: Path) -> None:
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".parquet"])
 def test_formats_are_kept_alike(tmp_path, ending):
-    """Whatever the outputs are written in, the second evaluation parses none of them."""
     config = write_config(tmp_path, DATA, {"search": SEARCH}, ending=ending)
     first, second = evaluate(config), evaluate(config)
 
@@ -133,7 +132,6 @@ def test_formats_are_kept_alike(tmp_path, ending):
 
 
 def test_an_output_under_another_name_is_known_by_its_content(config, calls):
-    """A copy with another name, of the same format, is the same output: nightly files need not keep their names."""
     first = evaluate(config)
     for name in DATA:
         path = config.parent / name / "bm25.txt"
@@ -146,7 +144,6 @@ def test_an_output_under_another_name_is_known_by_its_content(config, calls):
 
 
 def test_subtopics_are_kept(tmp_path, calls):
-    """Judgments of subtopics: the grades by subtopic are found again through the rows of the judgments."""
     judged = "".join(f"q{q} {s} d{d} {(q + s + d) % 3}\n" for q in range(4) for s in (1, 2) for d in range(q, q + 3))
     output = {f"q{q}": {f"d{d}": float(-d % 5) for d in range(6)} for q in range(4)}
     config = write_config(tmp_path, {"web": Collection({"q": {"d": 1}}, {"m": output})}, {"s": ["alpha_ndcg@5", "ap"]})
@@ -159,7 +156,6 @@ def test_subtopics_are_kept(tmp_path, calls):
 
 
 def test_parts_and_a_url_are_kept(config):
-    """A folder of parts is known by all of them, in their order; a file by its URL as it is stored there."""
     folder, found = config.parent / "web", rows(WEB.outputs["bm25"])
     write_table(folder / "parts/0.tsv", found[:50], "score")
     write_table(folder / "parts/1.tsv", found[50:], "score")
@@ -188,7 +184,6 @@ CHANGES: list[Callable[[Path], str]] = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_has_changed_is_parsed(config, change):
-    """Another output, other judgments or another way of reading: the figures are those without the store."""
     evaluate(config)
     override = [text] if (text := change(config.parent)) else []
     second = evaluate(config, *override)
@@ -259,7 +254,6 @@ def test_a_query_without_output_is_refused_from_the_store_too(config):
 
 @pytest.mark.parametrize("as_url", [False, True])
 def test_machines_share_a_store_by_its_path_or_url(tmp_path, as_url):
-    """A path starts at the config's folder; other runs folders parse nothing, nor does an evaluation of the record."""
     place = (tmp_path / "the shared").as_uri() if as_url else "the shared"
     config = write_config(tmp_path, DATA, {"search": SEARCH}, execution={"cache": place})
     first, second = (evaluate(config, runs_dir=tmp_path / machine) for machine in ("one", "two"))
@@ -277,7 +271,6 @@ def test_machines_share_a_store_by_its_path_or_url(tmp_path, as_url):
 
 
 def test_a_url_that_no_store_is_known_by_is_one_remark(config):
-    """All figures are there, and the line says what to fix."""
     evaluation = evaluate(config, "execution.cache=s4://eval/cache")
 
     (line,) = evaluation.warnings
@@ -288,7 +281,6 @@ def test_a_url_that_no_store_is_known_by_is_one_remark(config):
 
 @pytest.mark.parametrize("damage", [lambda _: b"", lambda data: data[:200] + data[202:]])
 def test_a_damaged_entry_changes_no_figure(config, damage):
-    """It is passed over with a line that names it, and written anew."""
     first = evaluate(config)
     for path in entries(config):
         path.write_bytes(damage(path.read_bytes()))

@@ -35,7 +35,6 @@ def expected(model: str, other: str, query_id: str, k: int | None, p: float) -> 
 
 @pytest.mark.parametrize("backend", ["threads", "processes"])
 def test_every_query_of_every_model_is_compared(tmp_path, backend):
-    """All documents count, judged or not, in the order that ties of scores have; a model agrees wholly with itself."""
     scores = evaluated(tmp_path, jobs=2, backend=backend).scores.set_index(["model", "query_id"])
 
     assert len(scores) == 2 * len(COLLECTION.judged)
@@ -62,7 +61,6 @@ def test_a_depth_cuts_both_rankings(tmp_path):
 
 
 def test_the_output_of_the_other_model_may_fail(tmp_path):
-    """What cannot be compared is undefined, and everything else is measured."""
     config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
     (tmp_path / "web/bm25.txt").write_text("q1 Q0 d1 1 high t\n", encoding="utf-8")
     evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
@@ -76,7 +74,6 @@ def test_the_output_of_the_other_model_may_fail(tmp_path):
 
 
 def test_models_that_are_searched_for_are_compared(tmp_path):
-    """The other model need not be listed."""
     config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
     read = yaml.safe_load(config.read_text(encoding="utf-8"))
     read["models"] = {"*": {"outputs": "web/{model}.txt"}}

@@ -90,7 +90,6 @@ def function_of(folder: Path, body: str, name: str = "own") -> Any:
 
 
 def test_it_scores_as_a_built_in_metric_does(config):
-    """The formula of dcg, written again beside the config, gives dcg on every query, to rounding."""
     evaluation = evaluate(config)
     scores = evaluation.scores
 
@@ -100,7 +99,6 @@ def test_it_scores_as_a_built_in_metric_does(config):
 
 
 def test_processes_give_the_same_bytes(config):
-    """Processes load the module by its path, as nothing else could find it, and score the same."""
     one = evaluate(config, jobs=1).record
     other = evaluate(config, jobs=2, backend="processes").record
 
@@ -109,7 +107,6 @@ def test_processes_give_the_same_bytes(config):
 
 
 def test_exact_means_over_ties_hold(config):
-    """A metric that says that it is additive has dcg's exact mean over all orders of ties, too."""
     scores = evaluate(config, overrides=["conventions={ties: expected}"]).scores
 
     np.testing.assert_allclose(scores["gain@5"], scores["dcg@5"], rtol=1e-12)
@@ -230,7 +227,6 @@ WORST = Metric("x", plain, "x", needs=("cluster",))
 
 
 def test_parameters_are_checked_before_data_is_read(config):
-    """What the metric refuses of its parameters, and what it has not, is refused at the line of the suite."""
     for line, message in {
         "gain(base=1)@5": "gain: ValueError: base must be above 1 (clicks.py, line",
         "gain(bas=3)@5": "gain has no parameter 'bas'; it has base",
@@ -253,7 +249,6 @@ def best(block: JudgedBlock, *, k: int | None = None, least: float = 0) -> Float
 
 
 def test_a_value_error_without_documents_alone_refuses_no_config(tmp_path):
-    """What a metric refuses on an empty list alone is no parameter: it has figures where lists are not empty."""
     write_module(tmp_path, EMPTY)
     config = write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False)
     evaluation = evaluate(config)
@@ -265,7 +260,6 @@ def test_a_value_error_without_documents_alone_refuses_no_config(tmp_path):
 
 
 def test_a_value_error_on_the_data_fails_the_measure_alone(tmp_path):
-    """The others of the suite have their figures, and the line names the measure and the line of its file."""
     write_module(tmp_path, EMPTY.replace("if not", "if len(block.query_ids) > 1 or not"))
     evaluation = evaluate(write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False))
 
@@ -290,7 +284,6 @@ def test_a_value_error_on_the_data_fails_the_measure_alone(tmp_path):
     }.items(),
 )
 def test_what_no_score_may_be_fails(case, tmp_path):
-    """A wrong kind, shape or value, a write to the block and any error is a MetricError that says which."""
     body, message = case
     block = judged_block(ranks=[[1, 2], [3, np.inf]], grades=[[1, 1], [0, np.nan]])
     before = block.ranks.copy()
@@ -311,7 +304,6 @@ def test_rounding_beyond_the_range_is_cut(tmp_path):
 
 
 def test_validate_finds_a_score_that_depends_on_other_queries(tmp_path):
-    """A metric that averages over all queries of a block would change with the cut of the work."""
     write_module(tmp_path, "def own(block: JudgedBlock) -> Floats:\n    return block.n_judged / block.n_judged.sum()\n")
     with pytest.raises(
         InputError, match=r"metrics\.own: own: a query's score changes with the other queries of its block"
@@ -399,7 +391,6 @@ READERS = {
 
 
 def test_a_record_is_read_without_its_code(config):
-    """With a module that would leave a trace if it ran, and with none, all that reads records works, and runs none."""
     evaluate(config, overrides=["comparison={baseline: bm25}"])
     evaluate(config, overrides=["comparison={baseline: bm25}"])
     module = config.parent / "clicks.py"
@@ -428,7 +419,6 @@ def test_a_record_describes_its_metrics(config):
 
 
 def test_the_record_of_somebody_else_runs_nothing(config, tmp_path, monkeypatch):
-    """Evaluated again by a user who did not make it, its own measures fail and say why; the others have figures."""
     record = evaluate(config).record
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
     found = rankledger.evaluate_config(record, runs_dir=tmp_path / "elsewhere", tracking=False)
@@ -455,7 +445,6 @@ def test_reproduce_says_that_the_code_changed(config):
 
 
 def test_a_gate_does_not_compare_with_other_code(config):
-    """Against a record whose code was another, the old output is scored again by the new code, as after any change."""
     complete = {"name": "complete", "max_missing": "50%"}
     gate = {"name": "no-drop", "measure": "gain@5", "against": "self@last_passed", "margin": 0.5}
     evaluate(config, overrides=[f"gates={json.dumps([complete])}"])
@@ -512,7 +501,6 @@ def installed_config(folder: Path) -> Path:
 
 
 def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path):
-    """Its name is enough. The definition is by name and version of the package; a built-in metric stays what it is."""
     found = evaluate(installed_config(tmp_path))
 
     np.testing.assert_allclose(found.scores["gain@5"], found.scores["dcg@5"], rtol=1e-12)
@@ -539,7 +527,6 @@ def test_a_broken_package_is_named(package, tmp_path):
 
 
 def test_measures_lists_ones_own(package, config):
-    """Those of installed packages and of the config alone, as built-in ones are; what cannot be used says why."""
     write_module(config.parent, GAIN.replace('"Gain"', '"Gain of clicks"'))
     listed = measures(own=True, config=write(config.parent, "worth@5", metrics={"worth": "clicks:gain"}))
 

@@ -99,7 +99,6 @@ def test_a_record_of_somebody_else_names_no_place(run_cli, record, monkeypatch):
 
 
 def test_an_evaluation_after_another_imports_no_pandas(record):
-    """Which takes longer than a small evaluation."""
     code = (
         "import sys; from rankledger.pipeline.cli.app import main\n"
         "try: main(['evaluate', 'config.yaml', '--no-tracking', '--quiet'])\n"

@@ -92,7 +92,6 @@ def test_the_assumed_change_adds_to_the_margin(alternating):
 
 
 def test_an_error_that_is_lower_is_better(tmp_path):
-    """Losses of a few are what a plan reckons with, whichever end of the scale is better."""
     losses = [0.8 if i % 10 == 0 else 0.48 for i in range(N)]
     higher = evaluate(tmp_path / "higher", [1 - value for value in losses])
     lower = {"web": {"scores": {"faithful": {"range": [0, 1], "direction": "lower"}}}}
@@ -146,7 +145,6 @@ def test_slices_that_are_too_small_are_named(tmp_path):
 
 
 def test_the_power_curve(alternating):
-    """It rises through the power wanted, its interval holds it, and pandas has the same numbers as CSV."""
     found = planned(alternating)
     sizes = [point.n_queries for point in found.points]
     powers = [point.power for point in found.points if point.power is not None]
@@ -169,7 +167,6 @@ def test_the_fewest_queries_are_said_to_be_the_fewest(alternating, run_cli):
 
 
 def test_two_records_are_compared(tmp_path):
-    """Against another record each model is planned by its difference from itself there."""
     before = evaluate(tmp_path / "before", [0.5] * N)
     after = evaluate(tmp_path / "after")
     found = planned(after, against=str(before.record))
@@ -197,7 +194,6 @@ def test_two_records_are_compared(tmp_path):
     ],
 )
 def test_what_cannot_be_planned_is_refused(alternating, options, message):
-    """One line with what was found and what to do."""
     options = {"record": alternating.record, "margin": 0.02, "name": None} | options
     if options["record"] != alternating.record:
         options["name"] = "made"
@@ -219,7 +215,6 @@ def test_what_cannot_be_planned_is_refused(alternating, options, message):
     ],
 )
 def test_too_few_queries_that_differ_are_refused(tmp_path, scores, message):
-    """Whatever cannot be estimated from the record is not."""
     with pytest.raises(InputError) as error:
         planned(evaluate(tmp_path, scores))
 
@@ -228,13 +223,11 @@ def test_too_few_queries_that_differ_are_refused(tmp_path, scores, message):
 
 
 def test_a_record_without_comparison_asks_for_one(tmp_path):
-    """Nothing says what its models would be compared with."""
     with pytest.raises(InputError, match="its config compares no models; name what to compare with, as --against"):
         planned(evaluate(tmp_path, comparison=None))
 
 
 def test_records_without_common_queries_are_refused(tmp_path):
-    """No difference is paired."""
     before = evaluate(tmp_path / "before")
     other = {"other": SCORES}
     after = evaluate(tmp_path / "after", datasets=other)
@@ -244,7 +237,6 @@ def test_records_without_common_queries_are_refused(tmp_path):
 
 
 def test_the_command_prints_what_the_function_returns(alternating, run_cli):
-    """As a table, Markdown, JSON and CSV."""
     words = ["plan", alternating.record, "--margin", "0.02"]
     table, markdown, text = (
         run_cli(*words, *option).out for option in ([], ["--markdown"], ["--json", "--csv", "curve.csv"])
@@ -260,7 +252,6 @@ def test_the_command_prints_what_the_function_returns(alternating, run_cli):
 
 
 def test_the_page_has_the_table_and_the_curve(alternating, run_cli):
-    """A self-contained file with the number needed, a chart of the power and its data."""
     run_cli("plan", alternating.record, "--margin", "0.02", "--html", "plan.html")
     page = Path("plan.html").read_text(encoding="utf-8")
 

@@ -132,7 +132,6 @@ def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
 
 
 def test_a_feature_that_is_no_column_is_refused():
-    """Before anything is evaluated, with the columns that there are."""
     with pytest.raises(InputError) as error:
         validate(
             CONFIGS / "recommender.yaml",

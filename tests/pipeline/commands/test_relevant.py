@@ -79,7 +79,6 @@ def test_it_says_what_the_ratings_leave_open():
 
 
 def test_it_may_be_a_default_of_all_datasets():
-    """As everything that a dataset may hold."""
     assert (
         manifest_of(evaluate(None, defaults={"dataset": {"relevant": 4}}).record)["definitions"]["r@3"]["parameters"][
             "rel"

@@ -66,7 +66,6 @@ def lines(evaluation, model="dense"):
 
 
 def test_a_family_has_the_mean_of_its_replicates_and_a_wider_interval(folder):
-    """The figures are the means of those of three models with the same outputs; the interval is wider than theirs."""
     evaluation = evaluate_config("c.yaml")
     singly = CONFIG.replace("  dense:", "  '*':").replace("{model}/seed-{replicate}", "dense/seed-{model}")
     Path("single.yaml").write_text(singly.replace("name: seeds", "name: singly"))
@@ -82,7 +81,6 @@ def test_a_family_has_the_mean_of_its_replicates_and_a_wider_interval(folder):
 
 
 def test_the_record_has_each_replicate(folder):
-    """Each output's file stands in the manifest, and the scores of each are read again as they were."""
     evaluation = evaluate_config("c.yaml")
     record = read_record(evaluation.record)
 
@@ -108,7 +106,6 @@ def test_the_record_has_each_replicate(folder):
 
 
 def test_a_record_without_replicates_has_no_such_file(folder):
-    """One output alone leaves no trace of replicates, neither in files nor in the manifest."""
     Path("c.yaml").write_text(CONFIG.replace("seed-{replicate}", "seed-1"))
     record = evaluate_config("c.yaml").record
 
@@ -229,7 +226,6 @@ def test_a_baseline_without_one_replicate_is_compared(folder):
 
 
 def test_the_test_of_a_family_is_named(folder):
-    """Pairs with replicates are tested by variance components, in the primary family and among the others."""
     write_output(Path("other.tsv"), 5, 0.2)
     config = CONFIG.replace("suites:", "  other: {outputs: other.tsv}\nsuites:")
     Path("c.yaml").write_text(config)
@@ -253,7 +249,6 @@ def test_a_night_waits_for_replicates_that_are_listed(folder):
 
 
 def test_validate_says_that_a_gate_takes_seeds_for_others(folder):
-    """Against its accepted record a family is paired by seed only if it shares them."""
     gate = 'gates: [{name: drop, models: dense, measure: "ndcg@5", against: self@accepted, margin: 0.1}]\n'
     Path("c.yaml").write_text(CONFIG + gate)
     (line,) = [text for text in validate("c.yaml").warnings if "seed" in text]
@@ -276,7 +271,6 @@ def test_seeds_that_cannot_be_paired_are_said(folder):
 
 
 def test_shared_seeds_are_paired(folder):
-    """Models whose replicates move together differ surely once their seeds are said to be shared."""
     for seed in (1, 2, 3):
         text = Path(f"runs-of/dense/seed-{seed}.tsv").read_text().splitlines()
         moved = [line if "\td0\t" not in line else f"{line.rpartition(chr(9))[0]}\t9" for line in text]
@@ -311,7 +305,6 @@ def test_a_gate_names_the_replicate_that_undoes_its_pairing(folder):
 
 
 def test_the_page_asks_for_queries_or_replicates(folder):
-    """A row per family and measure, with what would help most, as in the record's table and in the notes."""
     evaluation = evaluate_config("c.yaml", overrides=["report=true"])
     page = (evaluation.record / "report.html").read_text()
     rows = [line for line in read_record(evaluation.record).components if line.measure == "ndcg@5"]
@@ -335,7 +328,6 @@ def test_the_page_asks_for_queries_or_replicates(folder):
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(folder, old, new, message):
-    """The line names the config's line and key, and what to do."""
     Path("c.yaml").write_text(CONFIG.replace(old, new, 1))
     with pytest.raises(InputError) as error:
         evaluate_config("c.yaml")
@@ -357,7 +349,6 @@ def test_a_missing_replicate_has_no_output_for_any_query(folder):
 
 
 def test_scores_of_replicates_are_those_of_the_family(folder):
-    """The family's missing queries are those that any replicate lacks."""
     text = Path("runs-of/dense/seed-2.tsv").read_text().splitlines()
     Path("runs-of/dense/seed-2.tsv").write_text("\n".join(line for line in text if not line.startswith("q03")) + "\n")
     evaluation = evaluate_config("c.yaml")

@@ -53,7 +53,6 @@ def test_a_missing_output_is_named_and_the_others_are_kept(config, run_cli):
 
 
 def test_what_the_cache_cannot_hold_is_left_to_the_evaluation(tmp_path):
-    """Ratings, and rankings whose unjudged documents a measure asks for, are counted and not read."""
     data = {"web": DATA["web"], "films": rating_collection(3)}
     config = write_config(tmp_path, data, {"search": ["ndcg@10", "rbo(model=bm25)@5"], "ratings": ["rmse"]})
     found = read_shard(str(config), "1/1", runs_dir=str(tmp_path / "runs"))

@@ -87,7 +87,6 @@ def by_holm(p_values: list[float]) -> list[float]:
 
 @pytest.mark.parametrize("family", ["dataset", "measure"])
 def test_a_named_test_and_correction_apply_to_every_measure(tmp_path, family):
-    """Student's t by scipy and Holm in a loop, over all six tests or over the three pairs of each measure."""
     rng = np.random.default_rng(1)
     names = ["a", "b", "c"]
     models = {
@@ -120,7 +119,6 @@ def test_a_named_test_and_correction_apply_to_every_measure(tmp_path, family):
 
 
 def test_a_record_with_a_named_test_is_reproduced(tmp_path):
-    """Test, correction and family are read from the manifest."""
     evaluation = evaluate(
         tmp_path, lost(3), {"baseline": "base", "test": "t", "correction": "holm", "family": "measure"}
     )

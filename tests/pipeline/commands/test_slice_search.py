@@ -65,14 +65,12 @@ def test_the_record_has_the_slices(searched):
 
 
 def test_reproducing_searches_again(searched):
-    """The file of slices is among those that come out the same, byte by byte."""
     found = rankledger.reproduce(searched.record, runs_dir=searched.record.parent.parent)
 
     assert (found.verdict, "slice_changes.csv" in found.files) == ("identical", True)
 
 
 def test_slices_are_searched_on_demand(tmp_path):
-    """Without the key there are none, and no file."""
     found = evaluate(tmp_path, comparison={"baseline": "bm25"})
 
     assert found.slice_changes == ()

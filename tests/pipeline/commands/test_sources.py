@@ -45,7 +45,6 @@ def delete_outputs(config: Path) -> None:
 
 @pytest.mark.parametrize("by", ["path", "id"])
 def test_a_record_gets_a_new_measure_without_its_outputs(config, runs, by):
-    """With every output deleted, a record evaluated by new measures has the bytes that the outputs would give."""
     first = evaluate(config, runs)
     expected = evaluate(config, runs, NEW)
     delete_outputs(config)
@@ -63,7 +62,6 @@ def test_a_record_gets_a_new_measure_without_its_outputs(config, runs, by):
 
 
 def test_models_that_were_searched_for_are_those_of_the_record(tmp_path, runs):
-    """They are known from the record though no file tells of them any more; files that came later are none of it."""
     config = write_config(tmp_path, {"web": WEB}, {"search": SEARCH}, ending=".tsv")
     first = evaluate(config, runs, "models=" + json.dumps({"*": {"outputs": f"{tmp_path}/{{dataset}}/{{model}}.tsv"}}))
     expected = evaluate(first.record, runs, NEW)
@@ -76,7 +74,6 @@ def test_models_that_were_searched_for_are_those_of_the_record(tmp_path, runs):
 
 
 def test_an_output_that_has_changed_is_refused(config, runs):
-    """It is a failure of that model, with what to do; the others are evaluated."""
     first = evaluate(config, runs)
     path = config.parent / "web" / "bm25.txt"
     path.write_text(path.read_text(encoding="utf-8") + "q9999 Q0 d 1 1.5 tag\n", encoding="utf-8")
@@ -90,7 +87,6 @@ def test_an_output_that_has_changed_is_refused(config, runs):
 
 
 def test_judgments_that_have_changed_are_refused(config, runs):
-    """Figures on other judgments are not those of the record."""
     first = evaluate(config, runs)
     path = config.parent / "web" / "judged.txt"
     path.write_text(path.read_text(encoding="utf-8") + "q9999 0 d 1\n", encoding="utf-8")
@@ -100,7 +96,6 @@ def test_judgments_that_have_changed_are_refused(config, runs):
 
 
 def test_judgments_that_are_gone_are_refused(config, runs):
-    """They are needed: the line names them."""
     first = evaluate(config, runs)
     (config.parent / "web" / "judged.txt").unlink()
 
@@ -109,7 +104,6 @@ def test_judgments_that_are_gone_are_refused(config, runs):
 
 
 def test_an_output_that_is_gone_and_was_not_kept_is_a_failure(config, runs):
-    """With the store off there is nothing to take it from."""
     first = evaluate(config, runs, "execution.cache=false")
     delete_outputs(config)
 
@@ -132,7 +126,6 @@ def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
 
 
 def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
-    """The store keeps no predictions."""
     config = write_config(tmp_path, {"stars": rating_collection(3, models=("bm25",))}, {"errors": ["rmse"]})
     first = evaluate(config, runs)
     delete_outputs(config)
@@ -142,7 +135,6 @@ def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
 
 
 def test_a_damaged_entry_of_an_output_that_is_gone_is_named(config, runs):
-    """There is nothing else to read: the failure names the entry that is of no use."""
     first = evaluate(config, runs)
     delete_outputs(config)
     entries = sorted((runs / "cache").rglob("*.hits"))

@@ -84,7 +84,6 @@ def test_every_surface_says_it(tmp_path):
     ids=["alike", "skipping", "condensed", "relevant alone", "not compared"],
 )
 def test_what_judging_cannot_explain_has_no_sentence(tmp_path, n_judged, measures, config):
-    """The share of judged documents is the precision if all of them are relevant."""
     assert said(evaluated(tmp_path, n_judged, measures, **config)) == []
 
 

@@ -82,7 +82,6 @@ def test_documents_that_a_model_with_hits_returns_are_no_mismatch():
 
 
 def test_documents_of_the_catalogue_are_no_mismatch():
-    """One of them suffices."""
     assert refused(evaluate(config({"others": OTHERS}))) == ["others"]
     assert warned(evaluate(config({"others": OTHERS}, documents="10\nx2\n"))) == ["others"]
 
@@ -141,7 +140,6 @@ def test_missing_queries_are_reported_with_their_cause():
 
 
 def test_scores_of_other_queries_are_refused():
-    """External scores must share a query with the queries table."""
     Path("queries.tsv").write_text("query_id\n1\n2\n", encoding="utf-8")
     Path("judge.csv").write_text("query_id,clicks\n1.0,3\n2.0,4\n", encoding="utf-8")
     datasets = {"live": {"scores": {"clicks": "higher"}, "queries": "queries.tsv"}}
@@ -157,7 +155,6 @@ def test_scores_of_other_queries_are_refused():
 
 
 def test_a_warning_is_on_every_surface(run_cli):
-    """Manifest, terminal, page, Markdown, the note and the tags in MLflow; a record shows it as the evaluation did."""
     path = config({"good": GOOD, "beyond": BEYOND}, report=True)
     line = "small overlap with the dataset: none of the documents retrieved is judged for its query; check the ids"
     outcome = run_cli("evaluate", path, "--no-tracking")
@@ -178,7 +175,6 @@ def test_a_warning_is_on_every_surface(run_cli):
 
 
 def test_warnings_reach_a_terminal_that_shows_little(run_cli):
-    """On stderr with --quiet, and in the JSON."""
     path = config({"good": GOOD, "beyond": BEYOND})
 
     assert "small overlap" in run_cli("evaluate", path, "--no-tracking", "--quiet").err
@@ -186,7 +182,6 @@ def test_warnings_reach_a_terminal_that_shows_little(run_cli):
 
 
 def test_odd_rankings_are_warned_of_from_the_cache_as_well():
-    """Queries that find themselves, and scores that rise: read or cached, until the config says what it is."""
     own = {query: [query, *documents] for query, documents in GOOD.items()}
     path = config({"own": own, "good": GOOD})
     ranks = [f"{query}\t{document}\t{at}" for query, found in GOOD.items() for at, document in enumerate(found, 1)]
