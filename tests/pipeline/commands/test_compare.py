@@ -71,6 +71,12 @@ def evaluate(
     return rankledger.evaluate_config(path, tracking=False, runs_dir=folder.parent / "runs")
 
 
+def two_nights(folder: Path, before: Grades, after: Grades, **sections: Any) -> tuple[Evaluation, Evaluation]:
+    """Two evaluations of bm25, by its output before and after."""
+    first = evaluate(folder / "first", judgments(), {"bm25": before}, **sections)
+    return first, evaluate(folder / "second", judgments(), {"bm25": after}, **sections)
+
+
 def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> ComparisonReport:
     """The comparison of two evaluations by their folders."""
     return compare(base.record, candidate.record, runs_dir=base.record.parent.parent, **options)
@@ -79,10 +85,7 @@ def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> Compa
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluation, Evaluation]:
     """Two evaluations of bm25, between which the relevant document of two queries fell from rank 1 to 3."""
-    folder = tmp_path_factory.mktemp("nights")
-    first = evaluate(folder / "first", judgments(), {"bm25": output()}, gates=[COMPLETE])
-    second = evaluate(folder / "second", judgments(), {"bm25": output(MOVED)}, gates=[COMPLETE])
-    return first, second
+    return two_nights(tmp_path_factory.mktemp("nights"), output(), output(MOVED), gates=[COMPLETE])
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +122,7 @@ def test_a_document_that_is_no_longer_retrieved_has_no_rank(tmp_path):
     """q05 retrieved its document at rank 2 and does not any more."""
     before = output() | {"q05": ranking("x", "r-q05")}
     after = output() | {"q05": ranking("x")}
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": before})
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": after})
-
-    found = moved_from(first, second)
+    found = moved_from(*two_nights(tmp_path, before, after))
 
     assert [query.documents for query in found.largest_changes] == [(RankedDocument("r-q05", 2.0, 2, None),)]
     assert "r-q05 (grade 2): 2 → not retrieved" in comparison_tables(found, width=200, colour=False)
@@ -238,10 +238,7 @@ def queries_table(folder: Path) -> str:
 def test_slices_that_moved(tmp_path):
     """Both queries that fell are among the 35 of `se`: -2 · (2/3) / 35; the 5 of `no` are marked, for they are few."""
     further = {"dataset": {"queries": queries_table(tmp_path)}, "slices": ["market"]}
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **further)
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": output((*MOVED, "q40"))}, **further)
-
-    found = moved_from(first, second)
+    found = moved_from(*two_nights(tmp_path, output(), output((*MOVED, "q40")), **further))
 
     by_slice = {line.slice: line for line in found.comparisons if line.measure == "rr"}
     assert by_slice["market=se"].difference == pytest.approx(-4 / 3 / 35)
@@ -280,8 +277,7 @@ def test_queries_of_a_user_are_drawn_as_one(tmp_path):
     rows = "".join(f"{query_id}\tu{number // 2}\n" for number, query_id in enumerate(QUERIES))
     table.write_text("query_id\tuser_id\n" + rows, encoding="utf-8")
     further = {"dataset": {"queries": str(table)}, "cluster": "user_id"}
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **further)
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)}, **further)
+    first, second = two_nights(tmp_path, output(), output(MOVED), **further)
 
     line = moved_from(first, second).comparisons[0]
 
@@ -293,8 +289,7 @@ def test_slices_are_left_out_where_the_queries_table_has_changed(tmp_path):
     """Another table may say otherwise which query is in which slice: a remark says that it was not used."""
     table = queries_table(tmp_path)
     further = {"dataset": {"queries": table}, "slices": ["market"]}
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **further)
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)}, **further)
+    first, second = two_nights(tmp_path, output(), output(MOVED), **further)
     Path(table).write_text(Path(table).read_text(encoding="utf-8").replace("no", "dk"), encoding="utf-8")
 
     found = moved_from(first, second)
@@ -305,8 +300,7 @@ def test_slices_are_left_out_where_the_queries_table_has_changed(tmp_path):
 
 @pytest.mark.parametrize("sections", [{}, {"execution": {"cache": "../shared"}}], ids=["runs", "elsewhere"])
 def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path, sections):
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **sections)
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)}, **sections)
+    first, second = two_nights(tmp_path, output(), output(MOVED), **sections)
     for folder in ("first", "second"):
         (tmp_path / folder / "web" / "bm25.tsv").unlink()
 
@@ -316,8 +310,7 @@ def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path, sections):
 
 
 def test_ranks_are_left_out_where_nobody_kept_them(tmp_path):
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()})
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)})
+    first, second = two_nights(tmp_path, output(), output(MOVED))
     (tmp_path / "second" / "web" / "bm25.tsv").unlink()
     shutil.rmtree(tmp_path / "runs" / "cache")
 
