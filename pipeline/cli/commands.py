@@ -10,35 +10,23 @@ from typing import Any
 
 import click
 
-from rankledger.pipeline.cli.everyday import compare, demo, evaluate, history, init, nightly, report, show, site
-from rankledger.pipeline.cli.further import (
-    accept,
-    explain,
-    export,
-    find,
-    formats,
-    list_evaluations,
-    measures,
-    plan,
-    prune,
-    reproduce,
-    schema,
-    sync,
-    tag_outputs,
-    trec_eval,
-    validate,
-    verify,
-)
+from rankledger.pipeline.cli import everyday, further
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
 from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError, likely, shorten
 from rankledger.pipeline.support.progress import work
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
-    "Start": (demo, init),
-    "Everyday": (evaluate, nightly, show, compare, history, report, site),
-    "Understand": (explain, plan, validate, measures, find),
-    "Keep": (accept, tag_outputs, sync, prune, verify, reproduce, list_evaluations),
-    "More": (export, trec_eval, formats, schema),
+    "Start": (everyday.demo, everyday.init),
+    "Everyday": (
+        *(everyday.evaluate, everyday.nightly, everyday.show, everyday.compare),
+        *(everyday.history, everyday.report, everyday.site),
+    ),
+    "Understand": (further.explain, further.plan, further.validate, further.measures, further.find),
+    "Keep": (
+        *(further.accept, further.tag_outputs, further.sync, further.prune),
+        *(further.verify, further.reproduce, further.list_evaluations),
+    ),
+    "More": (further.export, further.trec_eval, further.formats, further.schema),
 }
 """Commands in the order of the help."""
 

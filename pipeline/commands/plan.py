@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
@@ -32,17 +31,6 @@ Planned: TypeAlias = tuple[PowerLine, Variation | None]
 
 _MOST_POINTS = 8  # of a power curve: as many as fit into 80 columns beside a short name
 _UNSAMPLED = Settings(0, 0, Workers(jobs=1))  # variances come from the scores themselves
-
-
-@dataclass(frozen=True)
-class _Goal:
-    margin: float
-    change: float
-    power: float
-
-    @property
-    def distance(self) -> float:
-        return self.margin + self.change
 
 
 @work()
@@ -83,7 +71,7 @@ def plan(
         InputError: The record or the measure does not exist, no number of queries suffices, or all differences rest on
             too few queries.
     """
-    goal = _goal(margin, change, power)
+    _check_goal(margin, change, power)
     workspace = Workspace.open(runs_dir, records, wanted=name or str(record))
     references = _references(str(record), None if against is None else str(against), name, workspace)
     matched = [(sides, match_datasets(sides)) for sides in references.sides]
@@ -95,21 +83,22 @@ def plan(
     lacking = "the record does not have" if against is None else "the two do not both have"
     leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead, lacking)
     chosen = [match.only(leading[match.name]) for match in matches if match.name in leading]
-    _refuse_idle(goal, [match.measures[0] for match in chosen])
+    for match in chosen:
+        _refuse_idle(match.measures[0], margin, change)
     confidence = references.sides[0].candidate.loaded.config.bootstrap.confidence
-    asked = [each for match in chosen for each in _asked(match, slices=slices)]
-    planned = [_planned(each, goal, confidence) for each in asked]
+    planner = _Planner(margin + change, power, confidence)
+    planned = [each for match in chosen for each in planner.plan_lines(match, slices=slices)]
     lines = tuple(line for line, _ in planned)
     if all(line.reason for line in lines):
         raise InputError(*dict.fromkeys(line.reason for line in lines if line.slice == ALL))
     return PowerPlan(
         records=tuple(record_pairs(str(against or record), str(record), matched)),
-        margin=goal.margin,
-        change=goal.change,
-        wanted=goal.power,
+        margin=margin,
+        change=change,
+        wanted=power,
         confidence=confidence,
         lines=lines,
-        points=tuple(_points(planned, goal, confidence)),
+        points=tuple(planner.points(planned)),
         remarks=references.remarks,
         warnings=references.warnings,
     )
@@ -122,7 +111,7 @@ def write_curve(plan: PowerPlan, path: str | Path) -> None:
         partial.replace(path)
 
 
-def _goal(margin: float, change: float, power: float) -> _Goal:
+def _check_goal(margin: float, change: float, power: float) -> None:
     for option, value in (("--margin", margin), ("--change", change), ("--power", power)):
         if not math.isfinite(value):
             raise InputError(f"{option}: found {value}; write a finite number")
@@ -133,20 +122,18 @@ def _goal(margin: float, change: float, power: float) -> _Goal:
             f"--margin {margin:g} --change {change:g}: such a change is at the limit or beyond it, and no number of "
             "queries passes it reliably; write a larger margin, or assume a greater change"
         )
-    return _Goal(margin, change, power)
 
 
-def _refuse_idle(goal: _Goal, measures: Iterable[Measure]) -> None:
-    """Reject measures without a better direction, or with a range as narrow as the margin."""
-    for measure in measures:
-        low, high = measure.metric.range
-        if measure.metric.direction == "neither":
-            raise InputError(f"{measure} has no better direction, so no gate holds it to a margin; name another")
-        if max(abs(goal.margin), abs(goal.change)) >= high - low:
-            raise InputError(
-                f"--margin {goal.margin:g} --change {goal.change:g}: {measure} is from {low:g} to {high:g}; write both "
-                "on its scale, such as 0.01"
-            )
+def _refuse_idle(measure: Measure, margin: float, change: float) -> None:
+    """Reject a measure without a better direction, or with a range as narrow as the margin."""
+    low, high = measure.metric.range
+    if measure.metric.direction == "neither":
+        raise InputError(f"{measure} has no better direction, so no gate holds it to a margin; name another")
+    if max(abs(margin), abs(change)) >= high - low:
+        raise InputError(
+            f"--margin {margin:g} --change {change:g}: {measure} is from {low:g} to {high:g}; write both on its scale, "
+            "such as 0.01"
+        )
 
 
 def _references(record: str, against: str | None, name: str | None, workspace: Workspace) -> References:
@@ -169,54 +156,71 @@ def _pairs(opened: Opened, path: Path, model: str | None) -> tuple[tuple[str, st
     return chosen
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A difference to plan by. `slice` is `all` or a slice."""
+class _Planner:
+    """Planner of queries. `distance` is the sum of the margin and the assumed change."""
 
-    match: Match
-    slice: str
-    models: tuple[str, str]
-    difference: Resampled
+    def __init__(self, distance: float, power: float, confidence: float) -> None:
+        self._distance = distance
+        self._power = power
+        self._confidence = confidence
+        self._alpha = 1 - confidence
 
-    @property
-    def what(self) -> str:
-        where = self.match.name if self.slice == ALL else f"{self.match.name}, {self.slice}"
-        return f"{where}: {self.match.measures[0]} of {self.models[0]} against {self.models[1]}"
+    def plan_lines(self, match: Match, *, slices: bool) -> Iterator[Planned]:
+        groups = match.groups() if slices or match.after.planned.cluster else Groups()
+        results, pairs = match.paired()
+        sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
+        named = sample.slices_of(match.measures[0]) if slices else (ALL,)
+        asked = [Pair(*names, match.measures[0], name) for name in named for names in pairs]
+        for pair, difference in zip(asked, sample.differences(asked), strict=True):
+            models = pairs[pair.model, str(pair.baseline)]
+            mark = _mark(difference)
+            variation = None if mark else Variation.of(difference)
+            line = PowerLine(
+                match.name,
+                pair.slice,
+                str(match.measures[0]),
+                *models,
+                n_queries=difference.n_queries,
+                n_clusters=difference.n_clusters,
+                kappa=difference.kappa,
+                mark=mark,
+                reason=_explain_mark(match, pair.slice, models, difference, mark) if mark else "",
+                **self._figures(difference, variation),
+            )
+            yield line, variation
 
+    def _figures(self, difference: Resampled, variation: Variation | None) -> dict[str, Any]:
+        names = ("std_dev", "power", "detectable", "clusters_needed", "queries_needed", "queries_low", "queries_high")
+        if variation is None:
+            return dict.fromkeys(names)
+        ends = variation.ends(self._confidence)
+        needed = [each.needed(self._distance, self._alpha, self._power) for each in (variation, *ends)]
+        queries = [-(-n_clusters * difference.n_queries // difference.n_clusters) for n_clusters in needed]
+        power = variation.power(difference.n_clusters, self._distance, self._alpha)
+        detectable = known(variation.detectable(difference.n_clusters, self._alpha, self._power))
+        figures = (math.sqrt(variation.variance), power, detectable, needed[0], *queries)
+        return dict(zip(names, figures, strict=True))
 
-def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
-    groups = match.groups() if slices or match.after.planned.cluster else Groups()
-    results, pairs = match.paired()
-    sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
-    named = sample.slices_of(match.measures[0]) if slices else (ALL,)
-    asked = [Pair(*names, match.measures[0], own) for own in named for names in pairs]
-    for pair, difference in zip(asked, sample.differences(asked), strict=True):
-        yield _Asked(match, pair.slice, pairs[pair.model, str(pair.baseline)], difference)
+    def points(self, planned: Sequence[Planned]) -> Iterator[PowerPoint]:
+        curves: dict[tuple[str, str], list[tuple[PowerLine, Variation]]] = {}
+        for line, variation in planned:
+            if variation is not None:
+                curves.setdefault((line.dataset, line.slice), []).append((line, variation))
+        for curve in curves.values():
+            sizes = _round_sizes([line for line, _ in curve])
+            for line, variation in curve:
+                for n_queries in sizes:
+                    yield self._point(line, variation, n_queries)
 
-
-def _planned(asked: _Asked, goal: _Goal, confidence: float) -> Planned:
-    difference = asked.difference
-    line = PowerLine(
-        asked.match.name,
-        asked.slice,
-        str(asked.match.measures[0]),
-        *asked.models,
-        n_queries=difference.n_queries,
-        n_clusters=difference.n_clusters,
-        std_dev=None,
-        kappa=difference.kappa,
-        power=None,
-        detectable=None,
-        clusters_needed=None,
-        queries_needed=None,
-        queries_low=None,
-        queries_high=None,
-        mark=_mark(difference),
-    )
-    if line.mark:
-        return replace(line, reason=f"{asked.what}: {_reason(asked, line.mark)}"), None
-    variation = Variation.of(difference)
-    return _with_figures(line, variation, goal, confidence), variation
+    def _point(self, line: PowerLine, variation: Variation, n_queries: int) -> PowerPoint:
+        n_clusters = max(2, round(n_queries * line.n_clusters / line.n_queries))
+        names = line.dataset, line.slice, line.measure, line.model, line.baseline
+        if n_clusters < LEAST_CLUSTERS:
+            return PowerPoint(*names, n_queries, n_clusters, None, None, None, None)
+        less, more = variation.ends(self._confidence)
+        power, low, high = (each.power(n_clusters, self._distance, self._alpha) for each in (variation, more, less))
+        detectable = known(variation.detectable(n_clusters, self._alpha, self._power))
+        return PowerPoint(*names, n_queries, n_clusters, power, low, high, detectable)
 
 
 def _mark(difference: Resampled) -> str:
@@ -225,67 +229,24 @@ def _mark(difference: Resampled) -> str:
     return "few" if difference.n_clusters < LEAST_CLUSTERS else difference.mark
 
 
-def _reason(asked: _Asked, mark: str) -> str:
-    difference = asked.difference
-    unit, n = "clusters" if asked.match.after.planned.cluster else "queries", f"{difference.n_clusters:,}"
+def _explain_mark(match: Match, name: str, models: tuple[str, str], difference: Resampled, mark: str) -> str:
+    unit, n = "clusters" if match.after.planned.cluster else "queries", f"{difference.n_clusters:,}"
     rests = f"the variance rests on about {max(1, round(difference.kappa))} of {n} {unit}"
     alike = f"all {n} {unit} differ alike" if difference.estimate else f"the scores are the same on all {n} {unit}"
-    return {
+    reason = {
         "replicates": "replicates differ, which more queries do not change; evaluate more replicates, or one of them "
         "as a model of its own and plan by that",
         "few": f"{n} {unit} are too few to plan by; use a record with at least {LEAST_CLUSTERS}",
         "sparse": f"{rests}, too few to plan by; use a record with more, or models that differ on more of them",
         "degenerate": f"{alike}, which plans nothing; use models that differ on some",
     }[mark]
+    where = match.name if name == ALL else f"{match.name}, {name}"
+    return f"{where}: {match.measures[0]} of {models[0]} against {models[1]}: {reason}"
 
 
-def _with_figures(line: PowerLine, variation: Variation, goal: _Goal, confidence: float) -> PowerLine:
-    alpha = 1 - confidence
-    needed, low, high = (
-        each.needed(goal.distance, alpha, goal.power) for each in (variation, *variation.ends(confidence))
-    )
-    return replace(
-        line,
-        std_dev=math.sqrt(variation.variance),
-        power=variation.power(line.n_clusters, goal.distance, alpha),
-        detectable=known(variation.detectable(line.n_clusters, alpha, goal.power)),
-        clusters_needed=needed,
-        queries_needed=_queries(line, needed),
-        queries_low=_queries(line, low),
-        queries_high=_queries(line, high),
-    )
-
-
-def _queries(line: PowerLine, n_clusters: int) -> int:
-    return -(-n_clusters * line.n_queries // line.n_clusters)
-
-
-def _points(planned: Sequence[Planned], goal: _Goal, confidence: float) -> Iterator[PowerPoint]:
-    curves: dict[tuple[str, str], list[tuple[PowerLine, Variation]]] = {}
-    for line, variation in planned:
-        if variation is not None:
-            curves.setdefault((line.dataset, line.slice), []).append((line, variation))
-    for own in curves.values():
-        sizes = _sizes([line for line, _ in own])
-        for line, variation in own:
-            for n_queries in sizes:
-                yield _point(line, variation, n_queries, goal, confidence)
-
-
-def _sizes(lines: Sequence[PowerLine]) -> list[int]:
+def _round_sizes(lines: Sequence[PowerLine]) -> list[int]:
     """Return rounded numbers of queries around the number in the record and the planned one."""
-    known = [n for line in lines for n in (line.n_queries, line.queries_needed) if n is not None]
+    numbers = [n for line in lines for n in (line.n_queries, line.queries_needed) if n is not None]
     steps = [first * 10**exponent for exponent in range(1, 19) for first in (1, 2, 5)]
-    within = [n for n in steps if min(known) <= 4 * n and n <= 4 * max(known)]
+    within = [n for n in steps if min(numbers) <= 4 * n and n <= 4 * max(numbers)]
     return within[:: -(-len(within) // _MOST_POINTS)]
-
-
-def _point(line: PowerLine, variation: Variation, n_queries: int, goal: _Goal, confidence: float) -> PowerPoint:
-    n_clusters = max(2, round(n_queries * line.n_clusters / line.n_queries))
-    names = line.dataset, line.slice, line.measure, line.model, line.baseline
-    if n_clusters < LEAST_CLUSTERS:
-        return PowerPoint(*names, n_queries, n_clusters, None, None, None, None)
-    alpha, (less, more) = 1 - confidence, variation.ends(confidence)
-    power, low, high = (each.power(n_clusters, goal.distance, alpha) for each in (variation, more, less))
-    detectable = known(variation.detectable(n_clusters, alpha, goal.power))
-    return PowerPoint(*names, n_queries, n_clusters, power, low, high, detectable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from rankledger.pipeline.history.history import measured_history
 from rankledger.pipeline.history.references import measures_among, record_of, record_to_show, skipped
-from rankledger.pipeline.history.views import Series
 from rankledger.pipeline.record.evaluation import Evaluation, Tables
 from rankledger.pipeline.record.folder import CHANGES_PAGE
 from rankledger.pipeline.record.scores import read_column
@@ -73,8 +72,12 @@ def report(
         record, lost = record_to_show(reference, name, workspace)
         distinct[record.path.name] = record
         warnings += skipped(reference, lost, record)
-    if measures or form in _FIGURES:
-        _refuse_without_figures(distinct.values())
+    without = next((record for record in distinct.values() if not record.estimates), None)
+    if without and (measures or form in _FIGURES):
+        raise InputError(
+            f"{without.path}: has no figures, as no model output was evaluated; name another record, or ask for "
+            "html or markdown without --measure, which say why"
+        )
     pages = [_page(record, workspace, measures, several=len(distinct) > 1) for record in distinct.values()]
     pages[0] = replace(pages[0], remarks=(*warnings, *pages[0].remarks))
     if form == "csv":
@@ -110,15 +113,6 @@ def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:
     for measure in style.headers:
         if measure not in known:
             raise InputError(f"headers: no measure {measure!r}{likely(measure, known) or '; name one of the table'}")
-
-
-def _refuse_without_figures(records: Iterable[Evaluation]) -> None:
-    for record in records:
-        if not record.estimates:
-            raise InputError(
-                f"{record.path}: has no figures, as no model output was evaluated; name another record, or ask for "
-                "html or markdown without --measure, which say why"
-            )
 
 
 def _page(record: Evaluation, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
@@ -172,17 +166,16 @@ def _with_history(page: Page, last: int, workspace: Workspace) -> Page:
         except (InputError, OSError) as error:
             remarks.append(f"no history by {measure}: {error}")
             continue
-        led = [series for series in whole.series if page.evaluation.leading.get(series.dataset) == whole.measure]
-        series = tuple(_cut(series, last) for series in led if len(series.nights) > 1)
-        if series:
-            histories.append(replace(whole, series=series))
+        shown = []
+        for series in whole.series:
+            if page.evaluation.leading.get(series.dataset) == whole.measure and len(series.nights) > 1:
+                nights = series.nights[-last:]
+                dates = {night.date for night in nights}
+                steps = tuple(step for step in series.steps if step.date in dates)
+                shown.append(replace(series, nights=nights, steps=steps))
+        if shown:
+            histories.append(replace(whole, series=tuple(shown)))
     return replace(page, history=tuple(histories), remarks=(*page.remarks, *remarks))
-
-
-def _cut(series: Series, last: int) -> Series:
-    nights = series.nights[-last:]
-    dates = {night.date for night in nights}
-    return replace(series, nights=nights, steps=tuple(step for step in series.steps if step.date in dates))
 
 
 def export(

@@ -68,9 +68,18 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     return evaluate(tmp_path_factory.mktemp("base"), jobs=1)
 
 
-@pytest.mark.parametrize("workers", [{"jobs": 3}, {"jobs": 2, "backend": "processes"}], ids=str)
-def test_workers_change_no_byte(base, tmp_path, workers):
-    assert figures_of(evaluate(tmp_path, **workers).record) == figures_of(base.record)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"jobs": 3},
+        {"jobs": 2, "backend": "processes"},
+        *({"ending": ending} for ending in (".tsv.zst", ".csv.gz", ".jsonl", ".parquet")),
+        {"rng": np.random.default_rng(0), "jobs": 2},
+    ],
+    ids=" ".join,
+)
+def test_workers_formats_and_the_order_of_rows_change_no_byte(base, tmp_path, options):
+    assert figures_of(evaluate(tmp_path, **options).record) == figures_of(base.record)
 
 
 @pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (200, 3)])
@@ -79,15 +88,6 @@ def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
     monkeypatch.setattr(join, "_CELLS", cells)
 
     assert figures_of(evaluate(tmp_path, jobs=jobs).record) == figures_of(base.record)
-
-
-@pytest.mark.parametrize("ending", [".tsv.zst", ".csv.gz", ".jsonl", ".parquet"])
-def test_formats_change_no_byte(base, tmp_path, ending):
-    assert figures_of(evaluate(tmp_path, ending=ending).record) == figures_of(base.record)
-
-
-def test_the_order_of_rows_changes_no_byte(base, tmp_path):
-    assert figures_of(evaluate(tmp_path, rng=np.random.default_rng(0), jobs=2).record) == figures_of(base.record)
 
 
 def test_other_models_change_no_line(base, tmp_path):

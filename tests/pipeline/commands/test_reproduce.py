@@ -63,6 +63,12 @@ def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **secti
     return rankledger.evaluate_config(config.relative_to(folder), tracking=False)
 
 
+@pytest.fixture
+def evaluation(folder: Path) -> Evaluation:
+    """An evaluation of one dataset by one measure."""
+    return evaluate(folder, {"web": WEB})
+
+
 def check(evaluation: Evaluation, **options: Any) -> Reproduction:
     return reproduce(evaluation.evaluation_id, **options)
 
@@ -222,8 +228,7 @@ def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
         check(in_parts)
 
 
-def test_inputs_that_are_nowhere_are_all_named(folder):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_inputs_that_are_nowhere_are_all_named(folder, evaluation):
     shutil.rmtree(folder / "lab/web")
 
     with pytest.raises(InputError) as refused:
@@ -265,8 +270,7 @@ def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
     assert changed.recorded_digest != changed.found_digest
 
 
-def test_a_flipped_byte_in_a_moved_input_is_named_too(folder):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_a_flipped_byte_in_a_moved_input_is_named_too(folder, evaluation):
     (folder / "lab").rename(folder / "archive")
     flip(folder / "archive/web/bm25.txt", "1", "2")
 
@@ -277,8 +281,7 @@ def test_a_flipped_byte_in_a_moved_input_is_named_too(folder):
     assert found.verdict == "different"
 
 
-def test_the_right_file_is_preferred_to_a_changed_one(folder):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_the_right_file_is_preferred_to_a_changed_one(folder, evaluation):
     (folder / "archive").mkdir()
     shutil.copy(folder / "lab/web/judged.txt", folder / "archive/kept")
     flip(folder / "lab/web/judged.txt", "1", "2")
@@ -288,8 +291,7 @@ def test_the_right_file_is_preferred_to_a_changed_one(folder):
     assert (found.verdict, found.n_found, found.inputs) == ("identical", 1, ())
 
 
-def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder, evaluation):
     with (folder / "lab/web/judged.txt").open("a", encoding="utf-8") as file:
         file.write("\n")
 
@@ -298,8 +300,7 @@ def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder):
     assert (found.verdict, found.n_moved, len(found.inputs)) == ("different", 0, 1)
 
 
-def test_unreadable_inputs_are_reported(folder):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_unreadable_inputs_are_reported(folder, evaluation):
     judged, output = folder / "lab/web/judged.txt", folder / "lab/web/bm25.txt"
     kept = output.read_bytes()
     output.write_text("no ranking\n", encoding="utf-8")
@@ -328,8 +329,7 @@ def test_numbers_from_outside_are_inputs(folder):
     assert (found.verdict, [changed.what for changed in found.inputs]) == ("different", ["extra of bm25"])
 
 
-def test_a_metric_that_is_defined_otherwise_is_named(folder, monkeypatch):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_a_metric_that_is_defined_otherwise_is_named(folder, evaluation, monkeypatch):
     later = replace(METRICS["ap"], version=METRICS["ap"].version + 1)
     monkeypatch.setattr(measure, "METRICS", {**METRICS, "ap": later})
 
@@ -338,8 +338,7 @@ def test_a_metric_that_is_defined_otherwise_is_named(folder, monkeypatch):
     assert (found.verdict, found.definitions) == ("identical", ("ap: the metric's version was 1 and is 2",))
 
 
-def test_other_versions_are_named_beside_the_verdict(folder):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_other_versions_are_named_beside_the_verdict(folder, evaluation):
     manifest = manifest_of(evaluation.record)
     numpy = manifest["environment"]["packages"]["numpy"]
     manifest["environment"]["packages"]["numpy"] = "2.1.0"
@@ -349,8 +348,7 @@ def test_other_versions_are_named_beside_the_verdict(folder):
     assert (found.verdict, found.versions) == ("identical", (f"numpy 2.1.0 → {numpy}",))
 
 
-def test_last_bits_are_equal_and_more_is_different(folder):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_last_bits_are_equal_and_more_is_different(folder, evaluation):
     for off, verdict in ((1e-15, "equal"), (1e-9, "different")):
         summary = evaluation.record / "summary.csv"
         header, first, *others = summary.read_text(encoding="utf-8").splitlines()
@@ -366,14 +364,11 @@ def test_last_bits_are_equal_and_more_is_different(folder):
     assert float(found.moved[0].after) == pytest.approx(float(kept), abs=1e-12)
 
 
-def test_a_record_may_lie_anywhere(folder):
-    evaluation = evaluate(folder, {"web": WEB})
-
+def test_a_record_may_lie_anywhere(folder, evaluation):
     assert config_of(replace(read_record(evaluation.record), path=Path("/record"))) == Path("lab/config.yaml")
 
 
-def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
-    evaluation = evaluate(folder, {"web": WEB})
+def test_the_code_is_not_that_of_another_repository(folder, evaluation, monkeypatch):
     manifest = manifest_of(evaluation.record)
     manifest["environment"]["git"] = {"commit": "0" * 40, "branch": None, "url": None, "dirty": False}
     _rehash(evaluation.record, manifest)
