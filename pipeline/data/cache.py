@@ -13,14 +13,14 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryFile
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,8 @@ _PIECE = 1 << 20  # bytes that are written at a time
 _FAILURES = (OSError, pa.ArrowException)  # of a disk or an object store
 
 _SUBTOPIC_ROWS = {**_ROWS, "subtopic": pa.string()}
+
+T = TypeVar("T")
 
 
 class CacheError(Exception):
@@ -81,12 +83,6 @@ class ExclusionsKey:
 
 
 @dataclass(frozen=True)
-class _ExcludedKey:
-    judgments: JudgmentsKey
-    exclusions: ExclusionsKey
-
-
-@dataclass(frozen=True)
 class HitsKey:
     """Key of the judged documents that an output retrieved, and their ranks."""
 
@@ -110,100 +106,26 @@ class HitsKey:
         return cls(judgments, content, order, score_precision, exclusions)
 
 
-_Key: TypeAlias = JudgmentsKey | _ExcludedKey | HitsKey
-
-
-@dataclass(frozen=True)
-class _Folder:
-    path: Path
-
-    def place(self, name: str) -> str:
-        return str(self.path / name)
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            return (self.path / name).read_bytes()
-        except FileNotFoundError:
-            return None
-
-    def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial_beside(path) as partial:
-            with partial.open("wb") as file:
-                file.writelines(pieces)
-            partial.replace(path)
-
-    def has_any(self, folder: str) -> bool:
-        return any((self.path / folder).glob("*.hits"))
-
-    def note_use(self, name: str) -> None:
-        with contextlib.suppress(OSError):
-            os.utime(self.path / name)
-
-    def refuse_unwritable(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=self.path):
-            pass
-
-
-@dataclass(frozen=True)
-class _ObjectStore:
-    """Folder in an object store, where a file is visible once it is whole (in Azure empty until then)."""
-
-    scheme: str
-    filesystem: Any
-    path: str
-
-    def place(self, name: str) -> str:
-        return f"{self.scheme}{self.path}/{name}"
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            with self.filesystem.open_input_file(f"{self.path}/{name}") as file:
-                return bytes(file.read()) or None
-        except FileNotFoundError:
-            return None
-
-    def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        with self.filesystem.open_output_stream(f"{self.path}/{name}") as file:
-            for piece in pieces:
-                file.write(piece)
-
-    def has_any(self, folder: str) -> bool:
-        selector = pa.fs.FileSelector(f"{self.path}/{folder}", allow_not_found=True)
-        return any(info.extension == "hits" for info in self.filesystem.get_file_info(selector))
-
-    def note_use(self, name: str) -> None:
-        pass
-
-    def refuse_unwritable(self) -> None:
-        self.write("writable", [b""])
-
-
 @dataclass(frozen=True)
 class OutputCache:
     """Cache in a folder or at a URL, which need not exist yet. Any number of processes may share it."""
 
     place: str | Path
 
+    @cached_property
+    def _filesystem(self) -> tuple[str, Any, str]:
+        try:
+            return open_filesystem(str(self.place))
+        except InputError as error:
+            raise CacheError(str(error)) from None
+
     @property
     def folder(self) -> Path | None:
         """Local folder of the cache, also for temporary files. None at a URL."""
         with contextlib.suppress(CacheError):
-            files = self._files
-            return files.path if isinstance(files, _Folder) else None
+            _, filesystem, path = self._filesystem
+            return Path(path) if isinstance(filesystem, pa.fs.LocalFileSystem) else None
         return None
-
-    @cached_property
-    def _files(self) -> _Folder | _ObjectStore:
-        try:
-            scheme, filesystem, path = open_filesystem(str(self.place))
-        except InputError as error:
-            raise CacheError(str(error)) from None
-        if isinstance(filesystem, pa.fs.LocalFileSystem):
-            return _Folder(Path(path))
-        return _ObjectStore(scheme, filesystem, path)
 
     def unused_since(self, moment: datetime) -> Iterator[Path]:
         for path in sorted(self.folder.rglob("*")) if self.folder else ():
@@ -213,76 +135,84 @@ class OutputCache:
 
     def refuse_unwritable(self) -> None:
         try:
-            self._files.refuse_unwritable()
+            if self.folder:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with TemporaryFile(dir=self.folder):
+                    return
+            self._write_file("writable", [b""])
         except CacheError as error:
             raise InputError(str(error)) from None
         except _FAILURES as error:
             found = f"{self.place}: the output cache cannot be written ({first_line(error)})"
             raise InputError(f"{found}; make it writable, or name another one in execution.cache") from None
 
-    def _unwritable(self, error: Exception) -> CacheError:
-        return CacheError(f"{self.place}: cannot be written ({first_line(error)}); outputs will be parsed again")
-
     def may_hold(self, judgments: JudgmentsKey, size: int) -> bool:
         with contextlib.suppress(CacheError, *_FAILURES):
-            return self._files.has_any(_folder_of(judgments, size))
+            _, filesystem, path = self._filesystem
+            selector = pa.fs.FileSelector(f"{path}/{_digest(_text(judgments))}/{size}", allow_not_found=True)
+            return any(info.extension == "hits" for info in filesystem.get_file_info(selector))
         return False
 
     def read_hits(self, key: HitsKey) -> Hits | None:
         """Return the hits under a key, None if there are none. Raise CacheError for a damaged entry."""
-        stored = self._read(key)
-        return None if stored is None else _hits_of(stored)
+        return self._read(*_hits_entry(key), _hits_of)
 
     def write_hits(self, key: HitsKey, hits: Hits) -> None:
-        self._write(key, {"quality": json.dumps(asdict(hits.quality))}, _HITS, _tables_of_hits(hits), _DELTAS)
+        metadata = {"quality": json.dumps(asdict(hits.quality))}
+        self._write(*_hits_entry(key), metadata, _HITS, _tables_of_hits(hits), _DELTAS)
 
-    def read_judgments(self, key: JudgmentsKey) -> Rows | None:
-        return self._read_rows(key)
+    def read_rows(self, judgments: JudgmentsKey, exclusions: ExclusionsKey | None = None) -> Rows | None:
+        """Return the judgments, or the pairs that are excluded from them. None if there are none."""
+        return self._read(*_rows_entry(judgments, exclusions), _rows_of)
 
-    def read_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey) -> Rows | None:
-        return self._read_rows(_ExcludedKey(judgments, exclusions))
-
-    def _read_rows(self, key: JudgmentsKey | _ExcludedKey) -> Rows | None:
-        stored = self._read(key)
-        return None if stored is None else _rows_of(stored)
-
-    def write_judgments(self, key: JudgmentsKey, rows: Rows) -> None:
-        self._write_rows(key, rows)
-
-    def write_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey, rows: Rows) -> None:
-        self._write_rows(_ExcludedKey(judgments, exclusions), rows)
-
-    def _write_rows(self, key: JudgmentsKey | _ExcludedKey, rows: Rows) -> None:
+    def write_rows(self, rows: Rows, judgments: JudgmentsKey, exclusions: ExclusionsKey | None = None) -> None:
+        """Write the judgments, or the pairs that are excluded from them, if they are not there."""
         with contextlib.suppress(CacheError):
-            if self._read(key) is not None:
+            if self.read_rows(judgments, exclusions) is not None:
                 return
         layout = _ROWS if rows.subtopics is None else _SUBTOPIC_ROWS
-        self._write(key, {"query_ids": json.dumps(list(rows.query_ids))}, layout, _tables_of_rows(rows))
+        metadata = {"query_ids": json.dumps(list(rows.query_ids))}
+        self._write(*_rows_entry(judgments, exclusions), metadata, layout, _tables_of_rows(rows))
 
-    def _read(self, key: _Key) -> _Stored | None:
-        files, name = self._files, _name_of(key)
-        place = files.place(name)
+    def _read(self, name: str, text: str, decode: Callable[[parquet.ParquetFile], T]) -> T | None:
+        scheme, filesystem, path = self._filesystem
+        place = f"{scheme}{path}/{name}"
         try:
-            data = files.read(name)
+            with filesystem.open_input_file(f"{path}/{name}") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return None
         except _FAILURES as error:
             raise CacheError(f"{place}: ignored ({first_line(error)})") from None
-        if data is None:
+        if not data and not self.folder:  # in Azure a file is empty until it is whole
             return None
-        stored = _Stored.of(data, place)
-        if stored.metadata.get(b"key") != _text(key).encode():
-            raise CacheError(f"{place}: ignored, as it is of other inputs; it will be rewritten")
-        files.note_use(name)
-        return stored
+        end = data.find(b"\n") + 1
+        body = memoryview(data)[end:]
+        try:
+            if data[:end] != _heading(hashlib.sha256(body).hexdigest()):
+                raise ValueError
+            stored = parquet.ParquetFile(pa.BufferReader(body))
+            if (stored.schema_arrow.metadata or {}).get(b"key") != text.encode():
+                raise CacheError(f"{place}: ignored, as it is of other inputs; it will be rewritten")
+            decoded = decode(stored)
+        except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, RecursionError):
+            found = "ignored, as it is damaged or of another version; it will be rewritten"
+            raise CacheError(f"{place}: {found}") from None
+        if self.folder:
+            with contextlib.suppress(OSError):
+                os.utime(self.folder / name)
+        return decoded
 
     def _write(
         self,
-        key: _Key,
+        name: str,
+        text: str,
         metadata: Mapping[str, str],
         layout: Mapping[str, pa.DataType],
         tables: Iterable[pa.Table],
         encodings: Mapping[str, str] | None = None,
     ) -> None:
-        schema = pa.schema([*layout.items()], {**metadata, "key": _text(key)})
+        schema = pa.schema([*layout.items()], {**metadata, "key": text})
         try:
             with SpooledTemporaryFile(_SPOOLED) as body:
                 hashed = _Hashed(body)
@@ -293,9 +223,24 @@ class OutputCache:
                         writer.write_table(table.cast(schema))
                 body.seek(0)
                 pieces = iter(partial(body.read, _PIECE), b"")
-                self._files.write(_name_of(key), chain([_heading(hashed.sha256.hexdigest())], pieces))
+                self._write_file(name, chain([_heading(hashed.sha256.hexdigest())], pieces))
         except _FAILURES as error:
-            raise self._unwritable(error) from None
+            found = f"cannot be written ({first_line(error)}); outputs will be parsed again"
+            raise CacheError(f"{self.place}: {found}") from None
+
+    def _write_file(self, name: str, pieces: Iterable[bytes]) -> None:
+        """Write a file, which is visible once it is whole."""
+        if not self.folder:
+            _, filesystem, path = self._filesystem
+            with filesystem.open_output_stream(f"{path}/{name}") as file:
+                for piece in pieces:
+                    file.write(piece)
+            return
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with partial_beside(self.folder / name) as temporary:
+            with temporary.open("wb") as file:
+                file.writelines(pieces)
+            temporary.replace(self.folder / name)
 
 
 class _Hashed(io.RawIOBase):
@@ -312,74 +257,44 @@ class _Hashed(io.RawIOBase):
         return len(memoryview(data))
 
 
-@dataclass(frozen=True)
-class _Stored:
-    file: Any
-    place: str
-
-    @classmethod
-    def of(cls, data: bytes, place: str) -> _Stored:
-        end = data.find(b"\n") + 1
-        body = memoryview(data)[end:]
-        if data[:end] != _heading(hashlib.sha256(body).hexdigest()):
-            raise _damaged(place)
-        try:
-            return cls(parquet.ParquetFile(pa.BufferReader(body)), place)
-        except (pa.ArrowException, OSError, UnicodeDecodeError):
-            raise _damaged(place) from None
-
-    @property
-    def metadata(self) -> Mapping[bytes, bytes]:
-        return self.file.schema_arrow.metadata or {}
-
-    def described(self, name: bytes) -> Any:
-        try:
-            return json.loads(self.metadata[name])
-        except (KeyError, ValueError, RecursionError):
-            raise _damaged(self.place) from None
-
-    def tables(self, *layouts: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
-        schema = self.file.schema_arrow
-        if {field.name: field.type for field in schema} not in layouts or len({*schema.names}) < len(schema):
-            raise _damaged(self.place)
-        for group in range(self.file.num_row_groups):
-            try:
-                table = self.file.read_row_group(group)
-            except (pa.ArrowException, OSError, UnicodeDecodeError):
-                raise _damaged(self.place) from None
-            arrays = [chunk for column in table.columns for chunk in column.chunks]
-            values = [array.values for array in arrays if pa.types.is_large_list(array.type)]
-            if any(array.null_count for array in (*arrays, *values)):
-                raise _damaged(self.place)
-            yield table
+def _hits_entry(key: HitsKey) -> tuple[str, str]:
+    """Return the name of a file of hits, and the text of its key."""
+    text = _text(key)
+    return f"{_digest(_text(key.judgments))}/{key.content.size}/{_digest(text)}.hits", text
 
 
-def _name_of(key: _Key) -> str:
-    if isinstance(key, JudgmentsKey):
-        return f"{_digest(key)}/judgments.rows"
-    if isinstance(key, _ExcludedKey):
-        return f"{_digest(key.judgments)}/{_digest(key)}.excluded"
-    return f"{_folder_of(key.judgments, key.content.size)}/{_digest(key)}.hits"
-
-
-def _folder_of(judgments: JudgmentsKey, size: int) -> str:
-    return f"{_digest(judgments)}/{size}"
-
-
-def _damaged(place: str) -> CacheError:
-    return CacheError(f"{place}: ignored, as it is damaged or of another version; it will be rewritten")
+def _rows_entry(judgments: JudgmentsKey, exclusions: ExclusionsKey | None) -> tuple[str, str]:
+    text = _text(judgments)
+    if exclusions is None:
+        return f"{_digest(text)}/judgments.rows", text
+    pair = json.dumps({"judgments": text, "exclusions": _text(exclusions)})
+    return f"{_digest(text)}/{_digest(pair)}.excluded", pair
 
 
 def _heading(sha256: str) -> bytes:
     return f"rankledger blocks {_VERSION} {sha256}\n".encode()
 
 
-def _text(key: _Key) -> str:
+def _text(key: JudgmentsKey | ExclusionsKey | HitsKey) -> str:
     return json.dumps({"version": _VERSION, **asdict(key)}, sort_keys=True)
 
 
-def _digest(key: _Key) -> str:
-    return hashlib.sha256(_text(key).encode()).hexdigest()[:32]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _tables_in(stored: parquet.ParquetFile, *layouts: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
+    """Yield the row groups. Raise ValueError for another layout or nulls."""
+    schema = stored.schema_arrow
+    if {field.name: field.type for field in schema} not in layouts or len({*schema.names}) < len(schema):
+        raise ValueError
+    for group in range(stored.num_row_groups):
+        table = stored.read_row_group(group)
+        arrays = [chunk for column in table.columns for chunk in column.chunks]
+        values = [array.values for array in arrays if pa.types.is_large_list(array.type)]
+        if any(array.null_count for array in (*arrays, *values)):
+            raise ValueError
+        yield table
 
 
 def _tables_of_hits(hits: Hits) -> Iterator[pa.Table]:
@@ -394,22 +309,20 @@ def _tables_of_hits(hits: Hits) -> Iterator[pa.Table]:
         yield pa.Table.from_arrays([integers(hits.n_retrieved[begin:end]), *lists], names=[*_HITS])
 
 
-def _hits_of(stored: _Stored) -> Hits:
-    found = stored.described(b"quality")
-    if not isinstance(found, dict) or {*found} != _QUALITY:
-        raise _damaged(stored.place)
-    parts = [_hits_in(table, stored.place) for table in stored.tables(_HITS)]
-    if not parts:
-        raise _damaged(stored.place)
+def _hits_of(stored: parquet.ParquetFile) -> Hits:
+    quality = json.loads(stored.schema_arrow.metadata[b"quality"])
+    if {*quality} != _QUALITY:
+        raise ValueError
+    parts = map(_hits_in, _tables_in(stored, _HITS))
     n_retrieved, n_hits, rows, rank, first, last = map(np.concatenate, zip(*parts, strict=True))
-    return Hits(n_hits, rows, rank, first, last, n_retrieved, JoinStats(**found))
+    return Hits(n_hits, rows, rank, first, last, n_retrieved, JoinStats(**quality))
 
 
-def _hits_in(table: pa.Table, place: str) -> tuple[npt.NDArray[Any], ...]:
+def _hits_in(table: pa.Table) -> tuple[npt.NDArray[Any], ...]:
     lists = [_combined(table, name) for name in _LISTS]
     sizes = [np.diff(numpy_of(column.offsets, np.int64)) for column in lists]
     if any(not np.array_equal(sizes[0], other) for other in sizes):
-        raise _damaged(place)
+        raise ValueError
     rows, ranks, above, below = (numpy_of(column.flatten(), np.int64) for column in lists)
     return (
         numpy_of(_combined(table, "n_retrieved"), np.int64),
@@ -434,11 +347,11 @@ def _tables_of_rows(rows: Rows) -> Iterator[pa.Table]:
         begin = end
 
 
-def _rows_of(stored: _Stored) -> Rows:
-    query_ids = stored.described(b"query_ids")
-    tables = [*stored.tables(_ROWS, _SUBTOPIC_ROWS)]
+def _rows_of(stored: parquet.ParquetFile) -> Rows:
+    query_ids = json.loads(stored.schema_arrow.metadata[b"query_ids"])
+    tables = [*_tables_in(stored, _ROWS, _SUBTOPIC_ROWS)]
     if not tables or not isinstance(query_ids, list):
-        raise _damaged(stored.place)
+        raise ValueError
     chunks = [
         Chunk(
             query_codes=numpy_of(_combined(table, "query"), np.int32),
@@ -448,7 +361,7 @@ def _rows_of(stored: _Stored) -> Rows:
         for table in tables
     ]
     subtopics = [_combined(table, "subtopic") for table in tables if "subtopic" in table.column_names]
-    return Rows(stored.place, (), query_ids, tuple(chunks), row_number, concatenate(subtopics) if subtopics else None)
+    return Rows("", (), query_ids, tuple(chunks), row_number, concatenate(subtopics) if subtopics else None)
 
 
 def _combined(table: pa.Table, name: str) -> Any:

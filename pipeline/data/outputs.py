@@ -81,8 +81,8 @@ class OutputStore:
 
     def dataset(self) -> DatasetInput | None:
         """Return the cached judgments and excluded documents, None if any are missing."""
-        rows = self.store.read_judgments(self.judgments)
-        excluded = self.store.read_excluded(self.judgments, self.exclusions) if self.exclusions else None
+        rows = self.store.read_rows(self.judgments)
+        excluded = self.store.read_rows(self.judgments, self.exclusions) if self.exclusions else None
         if rows is None or (self.exclusions and excluded is None):
             return None
         return judged_dataset(rows, excluded, keep_first=self.judgments.duplicates == "keep_first")
@@ -154,9 +154,9 @@ class OutputReader:
             return ()
         try:
             store, judgments = self.kept.store, self.kept.judgments
-            store.write_judgments(judgments, self.dataset.judgments.rows)
+            store.write_rows(self.dataset.judgments.rows, judgments)
             if self.kept.exclusions and self.dataset.excluded:
-                store.write_excluded(judgments, self.kept.exclusions, self.dataset.excluded.rows)
+                store.write_rows(self.dataset.excluded.rows, judgments, self.kept.exclusions)
         except CacheError as error:
             return (str(error),)
         return ()
@@ -200,7 +200,7 @@ def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], data
     """Join an output of an earlier evaluation with current judgments. The output may be gone."""
     try:
         hits = kept.store.read_hits(kept.key(output, files))
-        judgments = kept.store.read_judgments(kept.judgments)
+        judgments = kept.store.read_rows(kept.judgments)
     except CacheError as error:
         raise InputError(str(error)) from None
     if hits is None or judgments is None:

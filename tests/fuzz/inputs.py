@@ -249,7 +249,7 @@ def _prepare_cache() -> None:
     joined = read_output(_dataset("rankings"), Source("file.tsv"), _TREC_EVAL, with_catalogue=False)
     assert joined.hits is not None
     _STORE.write_hits(_HITS_KEY, joined.hits)
-    _STORE.write_judgments(_JUDGMENTS_KEY, _dataset("rankings").judgments.rows)
+    _STORE.write_rows(_dataset("rankings").judgments.rows, _JUDGMENTS_KEY)
 
 
 def _cache_seeds() -> list[Case]:
@@ -269,7 +269,7 @@ def _read_cache(case: Case) -> None:
     try:
         path.write_bytes(heading + case.data if case.variant == "sealed" else case.data)
         _STORE.read_hits(_HITS_KEY)
-        _STORE.read_judgments(_JUDGMENTS_KEY)
+        _STORE.read_rows(_JUDGMENTS_KEY)
     finally:
         path.write_bytes(before)
 

@@ -19,7 +19,8 @@ from pyarrow import parquet
 
 import rankledger
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.commands.init import CONFIG, FirstConfig, init
+from rankledger.pipeline.commands.first_config import CONFIG
+from rankledger.pipeline.commands.init import FirstConfig, init
 from rankledger.pipeline.support.errors import InputError
 
 QUERIES = [f"q{number}" for number in range(6)]
@@ -393,7 +394,7 @@ def test_a_table_that_no_reader_takes_has_the_line_of_the_reader(tmp_path):
     assert roles(found)["clicks.csv"] == "not used"
     comment = found.path.read_text().partition("# Files that have no place above:")[2]
     assert "no column 'query_id' among who, what, when" in comment
-    assert "#   outputs: {path: clicks.csv, columns: {query_id: …, doc_id: …, score: …}}" in comment
+    assert "map it with columns: {query_id: …, doc_id: …" in comment
     runs(found)
 
 

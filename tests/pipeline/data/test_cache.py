@@ -91,9 +91,9 @@ def test_judgments_come_back_as_they_were(store, chunk, with_subtopics):
     if with_subtopics:
         subtopics = strings([f"é{row % 3}" for row in range(judged.ends[-1])])
         judged = dataclasses.replace(judged, subtopics=subtopics)
-    store.write_judgments(JUDGMENTS, judged)
+    store.write_rows(judged, JUDGMENTS)
 
-    found = store.read_judgments(JUDGMENTS)
+    found = store.read_rows(JUDGMENTS)
     assert isinstance(found, Rows)
     assert list(found.query_ids) == list(judged.query_ids)
     assert contents(found) == contents(judged)
@@ -103,7 +103,7 @@ def test_judgments_come_back_as_they_were(store, chunk, with_subtopics):
 def test_what_was_never_kept_is_not_there(store):
     """An empty store, and one that does not exist, hold nothing and complain of nothing."""
     assert store.read_hits(OUTPUT) is None
-    assert store.read_judgments(JUDGMENTS) is None
+    assert store.read_rows(JUDGMENTS) is None
     assert not store.may_hold(JUDGMENTS, 200)
 
 
@@ -166,14 +166,14 @@ def test_what_is_excluded_has_keys_of_its_own(store):
     one, other = ExclusionsKey(OUTPUT.content, False), ExclusionsKey(OUTPUT.content, True)
     hits, pairs = join_hits(), rows_of([("q", "a", 0.0), ("p", "é", 0.0), ("q", "b", 0.0)])
     store.write_hits(dataclasses.replace(OUTPUT, exclusions=one), hits)
-    store.write_excluded(JUDGMENTS, one, pairs)
+    store.write_rows(pairs, JUDGMENTS, one)
 
     assert store.read_hits(dataclasses.replace(OUTPUT, exclusions=one)) is not None
     assert store.read_hits(OUTPUT) is store.read_hits(dataclasses.replace(OUTPUT, exclusions=other)) is None
-    found = store.read_excluded(JUDGMENTS, one)
+    found = store.read_rows(JUDGMENTS, one)
     assert found is not None
     assert contents(found) == contents(pairs)
-    assert store.read_excluded(JUDGMENTS, other) is store.read_judgments(JUDGMENTS) is None
+    assert store.read_rows(JUDGMENTS, other) is store.read_rows(JUDGMENTS) is None
 
 
 def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
@@ -183,7 +183,7 @@ def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
     judged = readers.read_judgments(str(tmp_path / "judged.txt"))
     hits = join_ranking(index_judgments(judged), readers.read_ranking(str(tmp_path / "out.txt")), TREC_EVAL).hits
     store = OutputCache(tmp_path / "cache")
-    store.write_judgments(JUDGMENTS, judged)
+    store.write_rows(judged, JUDGMENTS)
     store.write_hits(OUTPUT, hits)
 
     kept = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
@@ -284,14 +284,14 @@ def test_an_entry_under_anothers_name_is_passed_over(store, entry):
 def test_damaged_judgments_are_found_and_written_anew(store):
     """They are not believed, and the next evaluation that keeps them fixes them."""
     judged = rows_of(rows(WEB.judged))
-    store.write_judgments(JUDGMENTS, judged)
+    store.write_rows(judged, JUDGMENTS)
     (path,) = store.folder.rglob("judgments.rows")
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CacheError, match="ignored"):
-        store.read_judgments(JUDGMENTS)
+        store.read_rows(JUDGMENTS)
 
-    store.write_judgments(JUDGMENTS, judged)
-    assert contents(store.read_judgments(JUDGMENTS)) == contents(judged)
+    store.write_rows(judged, JUDGMENTS)
+    assert contents(store.read_rows(JUDGMENTS)) == contents(judged)
 
 
 def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
