@@ -543,7 +543,7 @@ def _preferences(path: str, joined: JudgedOutput, preferences: Sequence[JudgedPr
     found = []
     for query_id, own in zip(joined.query_ids, preferences, strict=True):
         try:
-            found.append(preference_scores(own.judges, own.n_retrieved))
+            found.append(preference_scores(*own))
         except ValueError as error:
             raise InputError(f"{path}: query '{query_id}': {error}; fix its levels") from None
     return {external_measure(name): np.array([scores[name] for scores in found]) for name in PREFERENCE_NAMES}

@@ -123,12 +123,10 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
     fields = layouts.recognise_fields(part.path, part.kind.columns, part.names, lines, tsv=tsv)
     if fields is None:
         return part
-    value = fields.value or None
-    kind = replace(part.kind, value=value, trec=fields.fields or part.kind.trec)
-    names = {name: str(place) for place, name in enumerate(fields.fields, 1)}
-    return replace(
-        part, format=FORMATS["trec"], kind=kind, names=names, separator=fields.separator, remark=fields.remark
-    )
+    columns, value, separator, remark = fields
+    kind = replace(part.kind, value=value or None, trec=columns or part.kind.trec)
+    names = {name: str(place) for place, name in enumerate(columns, 1)}
+    return replace(part, format=FORMATS["trec"], kind=kind, names=names, separator=separator, remark=remark)
 
 
 def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
@@ -171,18 +169,18 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
         blank = replace(blank, spans=Spans(contents.size, [(contents.size - len(tail), tail)]))
     blank = recognised(blank, memoryview(b""), ended=True)
     cuts = layout.cut(blank, n_rows)
-    places = [0, *(place for cut in cuts for span in cut.spans for place in span), contents.size]
+    places = [0, *(place for _, _, spans in cuts for span in spans for place in span), contents.size]
     if blank.spans and any(one > other for one, other in pairwise(places)):
         blank = replace(blank, stored=contents.read(), spans=None)
-    for cut in cuts:
+    for groups, n_before, own in cuts:
         views = [*blank.spans.views] if blank.spans else []
-        for begin, end in cut.spans:
+        for begin, end in own:
             contents.skip_to(begin)
             views.append((begin, np.empty(end - begin, np.uint8).data))
             contents.readinto(views[-1][1])
         spans = blank.spans and replace(blank.spans, views=views)
         whole = len(cuts) == 1
-        yield replace(blank, groups=cut.groups, before=partial(int, cut.n_before), whole=whole, spans=spans)
+        yield replace(blank, groups=groups, before=partial(int, n_before), whole=whole, spans=spans)
         del spans, views  # before the next are read
 
 

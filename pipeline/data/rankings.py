@@ -7,8 +7,8 @@ scattered, and are brought together on disk first. The result does not depend on
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,13 +42,13 @@ from rankledger.pipeline.data.judgments import (
 )
 from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
-from rankledger.pipeline.data.rows import Rows, merge_rows, row_number
-from rankledger.pipeline.data.spill import partition_rows
+from rankledger.pipeline.data.rows import Chunk, Rows, Spill, merge_rows, row_number
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError
 
 Ints = npt.NDArray[np.int64]
 
+_SHIFT = np.uint64(58)  # the upper six bits of a hash number the parts: the lower ones spread less
 _SAMPLED = 1 << 12  # rows of a range that are looked at for ids written otherwise
 _UNMATCHED = 1_000  # queries, and documents, that are kept of a range
 
@@ -356,6 +356,45 @@ class RankingJoin:
         n_compared = np.minimum(hits.n_retrieved, self._depths.compared).astype(np.float64)
         scores = numpy_of(top.column("score").combine_chunks(), np.float64)
         return Ranked(hashes[order], queries[order], ranks[order], scores[order], n_compared)
+
+
+def partition_rows(ranges: Iterable[Rows], folder: Path | None) -> Iterator[tuple[Rows, Ints]]:
+    """Yield the rows of some whole queries at a time, in the order of the output, and their row numbers there."""
+    spill = Spill(folder)
+    parts: dict[int, list[Callable[[], pa.RecordBatch]]] = defaultdict(list)
+    begin = 0
+    for rows in ranges:
+        numbers = (hash_ids(strings(rows.query_ids)) >> _SHIFT).astype(np.int64)[rows.query_codes]
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+        for own in np.split(order, cuts):
+            stored = spill.write(
+                query_id=strings(rows.query_ids).take(integers(rows.query_codes[own])),
+                doc_id=rows.take_doc_ids(own),
+                value=floats(rows.values[own]),
+                number=integers(begin + own),
+            )
+            parts[int(numbers[own[0]])].append(stored)
+        begin += rows.ends[-1]
+    for number in sorted(parts):
+        yield _rows_of([read() for read in parts.pop(number)])
+
+
+def _rows_of(batches: list[pa.RecordBatch]) -> tuple[Rows, Ints]:
+    table = pa.Table.from_batches(batches)
+    table = table.set_column(0, "query_id", table.column("query_id").dictionary_encode()).unify_dictionaries()
+    batches = table.to_batches()
+    chunks = tuple(
+        Chunk(
+            numpy_of(batch.column("query_id").indices, np.int32),
+            batch.column("doc_id"),
+            numpy_of(batch.column("value"), np.float64),
+        )
+        for batch in batches
+    )
+    numbers = np.concatenate([numpy_of(batch.column("number"), np.int64) for batch in batches])
+    query_ids = batches[0].column("query_id").dictionary.to_pylist()
+    return Rows("", (), query_ids, chunks, row_number), numbers
 
 
 def join_ranking(

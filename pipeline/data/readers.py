@@ -32,8 +32,7 @@ from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
-from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Ids, InputFile, Rows, merge_rows, row_number
-from rankledger.pipeline.data.spill import Spill
+from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Ids, InputFile, Rows, Spill, merge_rows, row_number
 from rankledger.pipeline.support.arrow import concatenate, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_ahead

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from rankledger.metrics.catalogue import Sparse
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from rankledger.pipeline.support.arrow import bools, concatenate, integers, numpy_of
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,47 @@ class StoredChunk:
         return Chunk, (self.query_codes, self.doc_ids, self.values)
 
 
+class Spill:
+    """Temporary file of Arrow batches, which is deleted with the last function that reads from it."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file = _create_file(folder)
+        self._lock = Lock()
+
+    def write(self, **columns: pa.Array) -> Callable[[], pa.RecordBatch]:
+        batch = pa.RecordBatch.from_arrays([*columns.values()], [*columns])
+        stored = batch.serialize()
+        with self._lock:
+            place = self._file.seek(0, 2)
+            self._file.write(stored)
+        return partial(self._read, place, len(stored), batch.schema)
+
+    def keep(self, chunk: Chunk, n_queries: int) -> StoredChunk:
+        numbers = pa.py_buffer(np.ascontiguousarray(chunk.query_codes))
+        codes = self.write(query=pa.Int32Array.from_buffers(pa.int32(), len(chunk.values), [None, numbers]))
+        documents = self.write(doc_id=chunk.doc_ids)
+        return StoredChunk(
+            chunk.values,
+            lambda: numpy_of(codes().column(0), np.int32),
+            lambda: documents().column(0),
+            np.arange(n_queries, dtype=np.int32),
+        )
+
+    def _read(self, place: int, n_bytes: int, schema: pa.Schema) -> pa.RecordBatch:
+        with self._lock:
+            self._file.seek(place)
+            stored = self._file.read(n_bytes)
+        return pa.ipc.read_record_batch(pa.py_buffer(stored), schema)
+
+
+def _create_file(folder: Path | None) -> Any:
+    if folder is not None:
+        with suppress(OSError):  # a folder may be read-only
+            folder.mkdir(parents=True, exist_ok=True)
+            return tempfile.TemporaryFile(dir=folder)
+    return tempfile.TemporaryFile()
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of one input: N of (query, document, value).
@@ -140,14 +184,10 @@ class Rows:
 
     @property
     def doc_ids(self) -> pa.StringArray:
-        from rankledger.pipeline.support.arrow import concatenate
-
         return concatenate([chunk.doc_ids for chunk in self.chunks])
 
     def take_doc_ids(self, rows: npt.NDArray[np.signedinteger]) -> pa.StringArray:
         """Return the documents of these rows, in any order, by chunk: Arrow would join all chunks."""
-        from rankledger.pipeline.support.arrow import concatenate, integers  # not at the top: configs need no Arrow
-
         order = np.argsort(rows)
         cuts = np.searchsorted(rows[order], (0, *self.ends))
         taken = [
@@ -164,8 +204,6 @@ class Rows:
         return np.concatenate([chunk.values for chunk in self.chunks])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Rows:
-        from rankledger.pipeline.support.arrow import integers
-
         codes = self.query_codes[rows]
         kept = np.bincount(codes, minlength=len(self.query_ids)) > 0
         numbers = (np.cumsum(kept) - 1).astype(np.int32)
@@ -179,8 +217,6 @@ class Rows:
         )
 
     def without(self, rows: npt.NDArray[np.int64]) -> Rows:
-        from rankledger.pipeline.support.arrow import bools
-
         kept = np.ones(self.ends[-1], dtype=bool)
         kept[rows] = False
         numbers = np.flatnonzero(kept)
@@ -217,8 +253,6 @@ def merge_rows(parts: Sequence[Rows]) -> Rows:
         chunks += [chunk.recoded(own) for chunk in rows.chunks]
     subtopics = [rows.subtopics for rows in parts if rows.subtopics is not None]
     if subtopics:
-        from rankledger.pipeline.support.arrow import concatenate
-
         return replace(parts[0], query_ids=list(codes), chunks=tuple(chunks), subtopics=concatenate(subtopics))
     return replace(parts[0], query_ids=list(codes), chunks=tuple(chunks))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,8 @@ from rankledger.pipeline.support.errors import InputError
 _NAME = 5  # the place of an output's name in a line of TREC text
 
 
-class JudgedPreferences(NamedTuple):
-    """Rankings of each judge of a query: (N,) levels of the judged documents, the retrieved first."""
-
-    judges: Sequence[Sequence[Floats]]
-    n_retrieved: int
+JudgedPreferences: TypeAlias = tuple[Sequence[Sequence[Floats]], int]
+"""Rankings of each judge of a query: (N,) levels of the judged documents, the retrieved first, and their number."""
 
 
 def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[JudgedOutput, str]:
@@ -104,7 +101,7 @@ def _preferences(levels: dict[tuple[str, ...], dict[str, float]], retrieved: Seq
     judges: dict[str, list[Floats]] = defaultdict(list)
     for (judge, *_), own in sorted(levels.items()):
         judges[judge].append(np.array([own.get(doc_id, np.nan) for doc_id in documents]))
-    return JudgedPreferences([*judges.values()], len(retrieved))
+    return [*judges.values()], len(retrieved)
 
 
 def _read(path: str, *, groups: bool = False, subgroups: bool = False) -> Rows:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankledger.pipeline.config import sources
-from rankledger.pipeline.data.formats.common import FilePart, Format, ListReader, odd_id, refuse_id, schema_of
+from rankledger.pipeline.data.formats.common import FilePart, Format, odd_id, refuse_id, schema_of
 from rankledger.pipeline.data.formats.lists import rows_of_lists
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import OwnCode, divert_output, find_installed, installed, owners, reason_of
@@ -124,8 +124,6 @@ def _guarded(found: Format, of: str) -> Format:
         return table
 
     guarded["parse"] = parsed
-    if found.lists is not None:
-        guarded["lists"] = ListReader(*(_guard(function, of) for function in found.lists))
     return replace(found, **guarded)
 
 

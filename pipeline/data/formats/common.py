@@ -34,6 +34,9 @@ Row = tuple[str | float, ...]
 KeyChain: TypeAlias = tuple[str, ...]
 """Keys that lead to a value of a row: a column, and keys or fields below it."""
 
+Cut: TypeAlias = tuple[Sequence[int] | None, int, Sequence[tuple[int, int]]]
+"""Part of a file: its row groups (None for all), the rows before it, and (begin, end) of the bytes of its columns."""
+
 T = TypeVar("T")
 
 
@@ -57,15 +60,6 @@ class Lists:
         return tuple(dict.fromkeys(chain[0] for chain in self.chains.values()))
 
 
-class ListReader(NamedTuple):
-    """Functions of a format with lists."""
-
-    # the keys that lead to each value, by name, from the beginning of a file and its first bytes
-    find: Callable[[FilePart, bytes], Mapping[str, KeyChain]]
-    # a part's rows: the query, and `doc_id` and `value` (if there are values) as lists
-    read: Callable[[FilePart], pa.Table]
-
-
 @dataclass(frozen=True, eq=False)
 class Format:
     """File format with its functions."""
@@ -87,7 +81,10 @@ class Format:
     end_size: Callable[[memoryview], int] | None = None
     # parts of about so many rows of a file whose end is there
     cut: Callable[[FilePart, int], Sequence[Cut]] | None = None
-    lists: ListReader | None = None
+    # of a format with lists: the keys that lead to each value, by name, from a part and the first bytes of its file
+    find_chains: Callable[[FilePart, bytes], Mapping[str, KeyChain]] | None = None
+    # rows of a part with lists: the query, and `doc_id` and `value` (if there are values) as lists
+    read_lists: Callable[[FilePart], pa.Table] | None = None
     # a part with loaded content, or a row a line if the file holds a table
     unfold: Callable[[FilePart], FilePart] | None = None
     samples: Callable[[FilePart], list[Sample]] | None = None  # results of another tool; None for tables
@@ -173,15 +170,6 @@ class _SpansFile:
         """Do nothing, though Arrow asks for it."""
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Part of a file that is cut."""
-
-    groups: Sequence[int] | None  # row groups; None for all
-    n_before: int  # rows before it
-    spans: Sequence[tuple[int, int]]  # (begin, end) of the bytes of its columns; empty if all of the file is there
-
-
 @dataclass(frozen=True, eq=False)
 class FilePart:
     """One file of an input, or a part of it."""
@@ -224,8 +212,8 @@ class FilePart:
 
     def position(self, row: int) -> str:
         """Return the place of a row, counted from 0, such as `line 3`."""
-        if self.lists is not None and self.format.lists is not None:
-            sizes = pc.list_value_length(self.format.lists.read(self).column("doc_id")).combine_chunks()
+        if self.lists is not None and self.format.read_lists is not None:
+            sizes = pc.list_value_length(self.format.read_lists(self).column("doc_id")).combine_chunks()
             row = int(np.searchsorted(np.cumsum(numpy_of(sizes, np.int64)), row, side="right"))
         return self.format.position(self, row)
 

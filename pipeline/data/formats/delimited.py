@@ -23,7 +23,6 @@ from rankledger.pipeline.data.formats.common import (
     Format,
     KeyChain,
     Kind,
-    ListReader,
     count_lines,
     line_position,
     parse_csv,
@@ -61,7 +60,8 @@ def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequ
         layout.table,
         layout.header,
         count_lines=lines,
-        lists=ListReader(layout.chains, layout.lists),
+        find_chains=layout.chains,
+        read_lists=layout.lists,
     )
 
 

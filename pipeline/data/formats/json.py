@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.data.formats.arrow import lists_of
 from rankledger.pipeline.data.formats.common import (
     BLOCK_SIZE,
     EACH,
@@ -21,7 +20,6 @@ from rankledger.pipeline.data.formats.common import (
     FilePart,
     Format,
     KeyChain,
-    ListReader,
     line_position,
     refuse_surrogates,
     row_of,
@@ -29,6 +27,7 @@ from rankledger.pipeline.data.formats.common import (
     table_of,
 )
 from rankledger.pipeline.data.formats.lists import find_columns
+from rankledger.pipeline.data.formats.parquet import lists_of
 from rankledger.pipeline.data.rows import row_number
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -400,7 +399,8 @@ JSONL = Format(
     header=_first_keys,
     typed=True,
     count_lines=lambda data: data.count(b"\n"),
-    lists=ListReader(_chains, _lists_of_lines),
+    find_chains=_chains,
+    read_lists=_lists_of_lines,
 )
 _ROWS = replace(JSONL, name="json", position=lambda _, row: row_number(row), count_lines=None)
 JSON = Format(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rankledger.pipeline.support.errors import InputError
 
@@ -212,13 +212,9 @@ def _quoted(name: str) -> str:
     return name if re.fullmatch(r"…|\d+|[A-Za-z_][\w.:-]*(?<!:)", name) else json.dumps(name, ensure_ascii=False)
 
 
-class Fields(NamedTuple):
-    """Recognized fields of lines without a header."""
-
-    fields: tuple[str, ...]  # in order; empty for TREC text
-    value: str  # column that is a number; `rank` in place of a score
-    separator: str  # separator, if it is no blank
-    remark: str  # layout that was recognised; empty if the config says it
+Fields: TypeAlias = tuple[tuple[str, ...], str, str, str]
+"""Fields of lines without a header (none for TREC text), the one that is a number (`rank` in place of a score), the
+separator if it is no blank, and the layout that was recognized, which is empty if the config says it."""
 
 
 def recognise_fields(
@@ -257,7 +253,7 @@ def recognise_fields(
         return _of_fields((*_IDS, value or "value"), value, separator, noted, tsv=tsv)
     place = {"relevance": 3, "score": 4, RANK: 3}.get(value)
     if tsv and place is not None and size in (_TIMED, 6) and (size == 6) == (value != "relevance"):
-        return Fields((), value, "", "read as TREC text: format: trec") if is_number(rows[0][place]) else None
+        return ((), value, "", "read as TREC text: format: trec") if is_number(rows[0][place]) else None
     return None
 
 
@@ -273,9 +269,7 @@ def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | 
     if len(numbers) < len(wanted):
         return None
     last = max(map(int, numbers))
-    return Fields(
-        tuple(numbers.get(str(place), f"field {place}") for place in range(1, last + 1)), value, separator, ""
-    )
+    return tuple(numbers.get(str(place), f"field {place}") for place in range(1, last + 1)), value, separator, ""
 
 
 def _of_four(path: str, value: str, rows: Sequence[Sequence[str]], separator: str, *, tsv: bool) -> Fields | None:
@@ -349,7 +343,7 @@ def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -
 def _of_fields(fields: tuple[str, ...], value: str, separator: str, noted: str, *, tsv: bool) -> Fields:
     places = {name: str(fields.index(name) + 1) for name in (*_IDS, value) if name}
     form = "format: trec, " if tsv else ""
-    return Fields(fields, value, separator, f"read {noted}: {form}{columns_line(places)}")
+    return fields, value, separator, f"read {noted}: {form}{columns_line(places)}"
 
 
 def is_number(text: str) -> bool:

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.data.formats.arrow import is_id, is_number
 from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, Lists, schema_of
 from rankledger.pipeline.data.formats.layouts import (
     MISTAKABLE,
@@ -28,6 +27,7 @@ from rankledger.pipeline.data.formats.layouts import (
     means,
     plain_name,
 )
+from rankledger.pipeline.data.formats.parquet import is_id, is_number
 from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -146,9 +146,9 @@ def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePar
 
     `pairs` are the columns that were recognized for one document per row. Unclear lists are an InputError.
     """
-    if part.format.lists is None or part.kind.ids != _IDS:
+    if part.format.find_chains is None or part.kind.ids != _IDS:
         return None
-    chains = {**part.format.lists.find(part, sample)}
+    chains = {**part.format.find_chains(part, sample)}
     for name in part.names.values():  # a field of objects, which the first rows lack
         column, _, key = name.rpartition(".")
         if name not in chains and EACH in chains.get(column, ()):
@@ -293,8 +293,8 @@ def _is_value(key: str) -> bool:
 
 def rows_of_lists(part: FilePart) -> pa.Table:
     """Return the rows of a part with lists, one per document, under our names."""
-    assert part.format.lists is not None, "whose lists were found"
-    table = part.format.lists.read(part)
+    assert part.format.read_lists is not None, "whose lists were found"
+    table = part.format.read_lists(part)
     _refuse_types(part, table)
     _refuse_repeats(part, table.column("query_id"))
     n_before = 0

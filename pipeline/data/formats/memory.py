@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from rankledger.pipeline.config.sources import InMemory
 from rankledger.pipeline.data.files import first_line
-from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, plain_table, rows_of, values_of, wanted_names
-from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain, ListReader
+from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain
 from rankledger.pipeline.data.formats.json import double
 from rankledger.pipeline.data.formats.lists import find_columns
+from rankledger.pipeline.data.formats.parquet import chains_of, lists_of, plain_table, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.rows import InputFile, row_number
 from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -327,5 +327,6 @@ MEMORY = Format(
     _checked_table,
     _columns,
     typed=True,
-    lists=ListReader(_chains, _lists),
+    find_chains=_chains,
+    read_lists=_lists,
 )

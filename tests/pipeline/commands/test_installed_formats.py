@@ -27,8 +27,8 @@ CODE = """
 import pyarrow as pa
 from pyarrow import feather
 
-from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
-from rankledger.pipeline.data.formats.common import Format, ListReader
+from rankledger.pipeline.data.formats.parquet import chains_of, lists_of, rows_of, values_of, wanted_names
+from rankledger.pipeline.data.formats.common import Format
 from rankledger.pipeline.data.formats.delimited import delimited
 
 
@@ -62,7 +62,8 @@ FEATHER = Format(
     _table,
     _columns,
     typed=True,
-    lists=ListReader(lambda part, _: chains_of(_table(part).schema), lambda part: lists_of(part, _table(part))),
+    find_chains=lambda part, _: chains_of(_table(part).schema),
+    read_lists=lambda part: lists_of(part, _table(part)),
 )
 PSV = delimited("psv", "|")
 DICT = {}

@@ -21,9 +21,9 @@ from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.joined import OnDemand
+from rankledger.pipeline.data.rankings import partition_rows
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
 from rankledger.pipeline.data.rows import InputFile
-from rankledger.pipeline.data.spill import partition_rows
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 

@@ -125,7 +125,7 @@ def test_preferences_number_documents_by_rank_and_those_that_were_missed_by_id(t
     joined, (first, second), _ = join_preferences("qrels", "ranking", CONVENTIONS, subgroups=True)
 
     assert joined.missing.tolist() == [False, True]
-    assert (first.n_retrieved, second.n_retrieved) == (2, 0)
+    assert (first[1], second[1]) == (2, 0)
     nan = np.nan
-    np.testing.assert_array_equal(first.judges[0], [[2, 1, nan, nan], [nan, nan, nan, 1]])
-    np.testing.assert_array_equal(first.judges[1], [[nan, nan, 3, nan]])
+    np.testing.assert_array_equal(first[0][0], [[2, 1, nan, nan], [nan, nan, nan, 1]])
+    np.testing.assert_array_equal(first[0][1], [[nan, nan, 3, nan]])
