@@ -105,7 +105,9 @@ def init(folder: str | Path = ".", *, force: bool = False) -> FirstConfig:
         raise InputError(f"{path}: exists already; evaluate it, or write it anew with --force")
     found = [
         replace(file, path=Path(file.path).relative_to(place).as_posix())
-        for file in recognise(place, lambda file: _is_ours(file.relative_to(place)))
+        for file in recognise(
+            place, lambda path: path.relative_to(place).as_posix().startswith(_OURS) or path.suffix in (".yaml", ".yml")
+        )
     ]
     files = [file for file in found if file.role or file.reason]
     draft = Draft(re.sub(r"[^A-Za-z0-9]+", "-", place.resolve().name).strip("-")[:60] or "evaluation")
@@ -126,10 +128,6 @@ def init(folder: str | Path = ".", *, force: bool = False) -> FirstConfig:
         described,
         tuple(file.path for file in found if not (file.role or file.reason)),
     )
-
-
-def _is_ours(path: Path) -> bool:
-    return path.as_posix().startswith(_OURS) or path.suffix in (".yaml", ".yml")
 
 
 def _add_datasets(draft: Draft, files: Sequence[Recognised]) -> None:

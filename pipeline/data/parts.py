@@ -80,8 +80,8 @@ def file_parts(
     file: StoredFile, contents: Contents, kind: Kind, source: Source, n_rows: int | None = None
 ) -> Iterator[FilePart]:
     """Yield the parts of a file of about `n_rows` (None for one part), in the format of source or name."""
-    part = _blank(file, contents.size, kind, source)
-    layout = part.format
+    layout = find_format(source.format or format_of(file.suffix), file.path)
+    part = FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(contents.size))
     if n_rows is not None and layout.count_lines is not None:
         yield from _lines(file, contents, part, n_rows)
     elif n_rows is not None and layout.cut is not None:
@@ -135,11 +135,6 @@ def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
     return pa.py_buffer(stored.to_pybytes().replace(part.separator.encode(), b"\t"))
 
 
-def _blank(file: StoredFile, size: int, kind: Kind, source: Source) -> FilePart:
-    layout = find_format(source.format or format_of(file.suffix), file.path)
-    return FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(size))
-
-
 def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
     head = None
     read = _Lines(contents)
@@ -185,7 +180,9 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
 
 
 def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
-    size = _bytes_of(memoryview(lines.sample), n_rows)
+    n_lines = max(1, lines.sample.count(_LINE_FEED))
+    largest = _LARGEST if len(lines.sample) < n_lines * _LONG else _LARGEST_OF_LONG
+    size = max(1, min(len(lines.sample) * n_rows // n_lines, largest))
     taken = lines.take(size)
     while not _holds_row(taken.data) and not lines.ended:
         taken = np.concatenate([taken, lines.take(1)])
@@ -226,12 +223,6 @@ class _Lines:
         n_read = len(read) + self._contents.readinto(filled[len(read) :].data)
         self.ended = n_read < size
         return filled[:n_read]
-
-
-def _bytes_of(page: memoryview, n_rows: int) -> int:
-    n_lines = max(1, bytes(page).count(_LINE_FEED))
-    largest = _LARGEST if len(page) < n_lines * _LONG else _LARGEST_OF_LONG
-    return max(1, min(len(page) * n_rows // n_lines, largest))
 
 
 def _holds_row(lines: memoryview) -> bool:

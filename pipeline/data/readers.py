@@ -28,8 +28,9 @@ from rankledger.pipeline.data.files import StoredFile, refusing_unreadable, suff
 from rankledger.pipeline.data.formats import FORMATS, format_of, parse
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Kind, count_lines, refuse_surrogates
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_number, recognise
-from rankledger.pipeline.data.formats.lists import ListedQueries
+from rankledger.pipeline.data.formats.lists import refuse_second_list
 from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
 from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Ids, InputFile, Rows, Spill, merge_rows, row_number
@@ -314,7 +315,7 @@ class Reading:
         self._wanted = (kind, self.source, n_rows)
         self._opened: list[StoredFile] = []
         self._sizes: list[list[int]] = []  # rows of each part that has any or none, by file
-        self._lists = ListedQueries()
+        self._listed = np.empty(0, np.uint64)  # hashes of the queries that have a list
         self._paths: dict[str, str] = {}  # of each remark, the first file that it is about
 
     @property
@@ -323,7 +324,7 @@ class Reading:
 
     def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
         """Yield the result of `take` for each part with rows, in the order of the files."""
-        self.files, self._opened, self._sizes, self._lists = [], [], [], ListedQueries()
+        self.files, self._opened, self._sizes, self._listed = [], [], [], self._listed[:0]
         if self.source.held is not None:
             yield self._take_held(self.source.held, take)
             return
@@ -351,7 +352,10 @@ class Reading:
             for part, queries, n_rows, taken in map_ahead(parsed, file_parts(file, contents, *self._wanted), at_a_time):
                 sizes.append(n_rows)
                 self._paths.setdefault(part.remark, file.path)
-                self._lists.add(part, queries)
+                hashes = hash_ids(strings(queries))
+                for place in np.flatnonzero(np.isin(hashes, self._listed))[:1].tolist():
+                    refuse_second_list(part, queries[place])
+                self._listed = np.concatenate([self._listed, hashes])
                 yield from taken
             self.files.append(contents.describe())
 

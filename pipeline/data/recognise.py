@@ -210,15 +210,13 @@ def _described(role: Role, rows: Rows, *, whole: bool = True) -> str:
     counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
     if role == "rankings":
         counts = counts if whole else f"the first {len(rows.values):,} rows have {len(rows.query_ids):,} queries"
-        value = "rank" if _are_ranks(rows.values) else "score"
+        scores = rows.values
+        are_ranks = (scores <= 0).all() and (scores < 0).any() and (scores == np.rint(scores)).all()
+        value = "rank" if are_ranks else "score"
         return f"query, document and {value}; {counts}, up to {rows.counts.max()} documents each"
     values = np.sort(rows.values)
     column = {"judgments": "relevance", "ratings": "rating", "predictions": "prediction"}[role]
     return f"query, document and {column}; {counts}, {column} from {values[0]:g} to {values[-1]:g}"
-
-
-def _are_ranks(scores: npt.NDArray[np.floating]) -> bool:
-    return bool((scores <= 0).all() and (scores < 0).any() and (scores == np.rint(scores)).all())
 
 
 def _answers(source: Source) -> Recognised:

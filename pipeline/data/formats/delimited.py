@@ -38,7 +38,7 @@ _FIRST = 100  # rows by which lists are known
 _ITEM = re.compile(r"""'([^'\\]*)'|"([^"\\]*)"|([\w.+-]+)""")
 _ANY = r"""(?:'[^'\\]*'|"[^"\\]*"|[\w.+-]+)"""
 _NULLS = ("nan", "NaN", "None", "null", "NaT", "<NA>")
-_SIGNS = (",", ";", "|")  # that may stand between ids, or within one
+_SIGNS = {",", ";", "|"}  # that may stand between ids, or within one
 _ODD = r"^[,;|]|[,;|]$|^[<>&+/=~-]+$"  # what is no id between blanks, but of another way to write lists
 _BEGUN = re.compile(rb'(?m)(?:^|(?<=\t))"')  # a field between tabs that begins with a quotation mark
 _ENCLOSED = re.compile(rb'(?m)(?:^|(?<=\t))"(?:[^"\n]|"")*"(?=\t|\r?$)')
@@ -63,10 +63,6 @@ def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequ
         find_chains=layout.chains,
         read_lists=layout.lists,
     )
-
-
-def _holds_sign(cell: str) -> bool:
-    return any(sign in cell for sign in _SIGNS)
 
 
 def _is_literal(cell: str) -> bool:
@@ -193,7 +189,7 @@ class _Layout:
         found: dict[str, KeyChain] = {}
         for place, name in enumerate(header):
             cells = [row[place] for row in rows]
-            has_several = any(len(cell.split()) > 1 or _is_literal(cell) or _holds_sign(cell) for cell in cells)
+            has_several = any(len(cell.split()) > 1 or _is_literal(cell) or {*cell} & _SIGNS for cell in cells)
             found[name] = (name, EACH) if name == named or has_several else (name,)
         return found
 

@@ -236,7 +236,8 @@ def recognise_fields(
         return numbered
     rows = [text.split(separator or None) for text in texts]
     tabbed = [[field.strip() for field in text.split("\t") if field.strip()] for text in texts]
-    if len({*map(len, tabbed)}) == 1 and len(tabbed[0]) >= len(columns) and not all(map(_is_judgment, rows)):
+    are_judgments = all(len(row) == _TIMED and (is_number(row[1]) or row[1] == "Q0") for row in rows)
+    if len({*map(len, tabbed)}) == 1 and len(tabbed[0]) >= len(columns) and not are_judgments:
         rows = tabbed  # ids may hold blanks
     size = len(rows[0]) if rows else 0
     is_even = all(len(row) == size for row in rows)
@@ -257,10 +258,6 @@ def recognise_fields(
     return None
 
 
-def _is_judgment(row: Sequence[str]) -> bool:
-    return len(row) == _TIMED and (is_number(row[1]) or row[1] == "Q0")
-
-
 def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | None:
     """Return the fields by the config's numbers. A rank can replace a score."""
     value = RANK if value == "score" and value not in names and RANK in names else value
@@ -273,18 +270,15 @@ def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | 
 
 
 def _of_four(path: str, value: str, rows: Sequence[Sequence[str]], separator: str, *, tsv: bool) -> Fields | None:
-    if value in ("", "relevance", "rating") and _is_timed(rows):
+    are_rated = all(is_number(row[2]) and float(row[2]) <= _GREATEST for row in rows)
+    are_timed = all(is_number(row[3]) and float(row[3]) > _EARLIEST for row in rows)
+    if value in ("", "relevance", "rating") and are_rated and are_timed:
         return _of_fields((*_IDS, value or "rating", "timestamp"), value, separator, "as files of MovieLens", tsv=tsv)
     if value not in ("relevance", "score", RANK) or not _is_ranked(rows):
         return None
     if value == "relevance":
         raise InputError(_LIKE_RANKING.format(path))
     return _of_fields((*_IDS, RANK, "score"), value, separator, _PLAIN, tsv=tsv)
-
-
-def _is_timed(rows: Sequence[Sequence[str]]) -> bool:
-    rated = all(is_number(row[2]) and float(row[2]) <= _GREATEST for row in rows)
-    return rated and all(is_number(row[3]) and float(row[3]) > _EARLIEST for row in rows)
 
 
 def _is_ranked(rows: Sequence[Sequence[str]]) -> bool:

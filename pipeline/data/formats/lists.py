@@ -9,14 +9,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.metrics.block import Floats
 from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, Lists, schema_of
 from rankledger.pipeline.data.formats.layouts import (
     MISTAKABLE,
@@ -28,8 +27,7 @@ from rankledger.pipeline.data.formats.layouts import (
     plain_name,
 )
 from rankledger.pipeline.data.formats.parquet import is_id, is_number
-from rankledger.pipeline.data.judgments import hash_ids
-from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
+from rankledger.pipeline.support.arrow import bools, floats, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
 Ints = npt.NDArray[np.int64]
@@ -318,23 +316,16 @@ def _rows_of_batch(part: FilePart, batch: pa.RecordBatch, n_before: int) -> pa.T
     if documents.null_count:
         row = rows[pc.index(pc.is_null(documents), True).as_py()]
         raise InputError(f"{part.path}: a doc_id is null ({_at(part, n_before + row)}); fill it or remove it")
-    columns: list[pa.Array] = [_coded(queries, sizes), documents.cast(pa.string())]
-    if part.lists is not None and part.lists.value is not None:
-        columns.append(_values(part, batch, sizes, rows, n_before))
-    elif part.kind.value is not None:
-        columns.append(floats(np.ones(len(rows)) if part.kind.value == "relevance" else _ranks(sizes)))
-    return pa.Table.from_arrays(columns, [*part.kind.columns])
-
-
-def _coded(queries: pa.Array, sizes: Ints) -> pa.DictionaryArray:
     ids = queries.cast(pa.string()).filter(bools(sizes > 0))
     codes = np.repeat(np.arange(len(ids), dtype=np.int32), sizes[sizes > 0])
     numbers = pa.Int32Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
-    return pa.DictionaryArray.from_arrays(numbers, ids)
-
-
-def _ranks(sizes: Ints) -> Floats:
-    return (np.arange(1, sizes.sum() + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.float64)
+    columns: list[pa.Array] = [pa.DictionaryArray.from_arrays(numbers, ids), documents.cast(pa.string())]
+    if part.lists is not None and part.lists.value is not None:
+        columns.append(_values(part, batch, sizes, rows, n_before))
+    elif part.kind.value is not None:
+        ranks = np.arange(1, len(rows) + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        columns.append(floats(np.ones(len(rows)) if part.kind.value == "relevance" else ranks.astype(np.float64)))
+    return pa.Table.from_arrays(columns, [*part.kind.columns])
 
 
 def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_before: int) -> pa.Array:
@@ -380,30 +371,14 @@ def _refuse_repeats(part: FilePart, queries: pa.ChunkedArray) -> None:
         first: dict[str, int] = {}
         for row, query_id in enumerate(map(str, queries.to_pylist())):
             if first.setdefault(query_id, row) != row:
-                rows = f" ({_at(part, first[query_id])} and {_at(part, row)})"
-                raise InputError(_repeated(part, query_id, rows))
+                refuse_second_list(part, query_id, f" ({_at(part, first[query_id])} and {_at(part, row)})")
 
 
-def _repeated(part: FilePart, query_id: str, where: str = "") -> str:
+def refuse_second_list(part: FilePart, query_id: str, where: str = "") -> NoReturn:
+    """Reject another list of a query."""
     by_row = "with a score, rank or relevance" if part.kind.value else "as JSON lines"
     advice = f"write all of its documents in one row, or a row per document {by_row}"
-    return f"{part.path}: query '{shorten(query_id)}' has two lists{where}; {advice}"
-
-
-class ListedQueries:
-    """Queries that were read so far. Each may have one list."""
-
-    def __init__(self) -> None:
-        self._hashes = np.empty(0, np.uint64)
-
-    def add(self, part: FilePart, query_ids: Sequence[str]) -> None:
-        if part.lists is None or not query_ids:
-            return
-        hashes = hash_ids(strings(query_ids))
-        again = np.flatnonzero(np.isin(hashes, self._hashes))
-        if again.size:
-            raise InputError(_repeated(part, query_ids[int(again[0])]))
-        self._hashes = np.concatenate([self._hashes, hashes])
+    raise InputError(f"{part.path}: query '{shorten(query_id)}' has two lists{where}; {advice}")
 
 
 def _at(part: FilePart, row: int) -> str:

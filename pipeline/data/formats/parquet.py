@@ -194,17 +194,14 @@ def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] 
     repeats = part.size < n_rows * len(names) * _REPEATS
     try:
         opened = _open(part, names if repeats else coded) if repeats or coded else file
-        table = _columns_of(part, opened, list(names)).select(list(names))
+        groups_read = range(len(groups)) if part.groups is None else part.groups
+        table = opened.read_row_groups([*groups_read], columns=[*names]).select([*names])
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{part.path}: damaged Parquet ({first_line(error)}); write it again") from None
     written_out = (_written_out(table.column(name)) for name in names if repeats or name not in coded)
     _refuse_large(part, n_rows, sum(written_out))
     return table
-
-
-def _columns_of(part: FilePart, file: Any, names: list[str]) -> pa.Table:
-    return file.read(columns=names) if part.groups is None else file.read_row_groups([*part.groups], columns=names)
 
 
 def _refuse_large(part: FilePart, n_rows: int, n_bytes: int) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -382,37 +382,40 @@ _IMPORTANCE = {"vital": True, "okay": False}
 _NO_JUDGMENT = "failed"  # AutoNuggetizer's word for a nugget whose judge gave no answer
 
 
-class _Verdict(NamedTuple):
-    """Row with its position, query, nugget or sentence, and verdict."""
-
-    place: int
-    query: object
-    name: object
-    words: Sequence[object]
+_Verdict: TypeAlias = tuple[int, object, Sequence[object]]
+"""Row of a table, with its nugget or sentence, and the words of its judge."""
 
 
 def _nuggets(part: FilePart) -> Iterator[Sample]:
     table = _table(part)
-    for query, rows in _by_query(table, _nugget_verdicts(table)).items():
-        _refuse_repeat(table, query, rows)
-        failed = any(_NO_JUDGMENT in row.words for row in rows)
+    is_nested = "nuggets" in table.format.columns(table)
+    by_query = _nested_verdicts(table) if is_nested else _verdicts(table, "nugget", "importance", "support")
+    for query, rows in by_query.items():
+        first: dict[object, int] = {}
+        for place, nugget, _ in rows:
+            if nugget in first:
+                places = " and ".join(map(table.position, (first[nugget], place)))
+                found = f"query '{shorten(str(query))}' has the nugget {shorten(repr(nugget))} twice ({places})"
+                raise InputError(f"{table.path}: {found}; keep one")
+            first[nugget] = place
+        failed = any(_NO_JUDGMENT in words for _, _, words in rows)
         scores: dict[str, float] = {}
         if not failed:
-            vital = [_word(table, row, row.words[0], "importance", _IMPORTANCE) for row in rows]
-            support = [_word(table, row, row.words[1], "support", _SUPPORT) for row in rows]
+            vital = [_read_word(table, place, "importance", words[0], _IMPORTANCE) for place, _, words in rows]
+            support = [_read_word(table, place, "support", words[1], _SUPPORT) for place, _, words in rows]
             scores = nugget_scores(np.array(vital, dtype=bool), np.array(support, dtype=np.float64))
         yield Sample({part.name("query_id"): query}, {}, scores, failed)
 
 
 def _citations(part: FilePart) -> Iterator[Sample]:
     table = _table(part)
-    for query, rows in _by_query(table, _verdicts(table, "sentence", "support")).items():
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(row.name for row in rows))}
+    for query, rows in _verdicts(table, "sentence", "support").items():
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(name for _, name, _ in rows))}
         support = [
-            _word(table, row, row.words[0], "support", _SUPPORT) if row.words[0] not in (None, "") else np.nan
-            for row in rows
+            np.nan if word in (None, "") else _read_word(table, place, "support", word, _SUPPORT)
+            for place, _, (word,) in rows
         ]
-        scores = citation_scores(np.array([numbers[row.name] for row in rows]), np.array(support, dtype=np.float64))
+        scores = citation_scores(np.array([numbers[name] for _, name, _ in rows]), np.array(support, dtype=np.float64))
         yield Sample({part.name("query_id"): query}, {}, scores)
 
 
@@ -423,53 +426,42 @@ def _table(part: FilePart) -> FilePart:
     return replace(part, format=found[-1])
 
 
-def _nugget_verdicts(table: FilePart) -> Iterator[_Verdict]:
-    if "nuggets" not in table.format.columns(table):
-        yield from _verdicts(table, "nugget", "importance", "support")
-        return
-    lines = replace(table, names={"query_id": "qid", **table.names})
-    for line in _verdicts(lines, "nuggets"):
-        if not isinstance(line.name, list) or not all(isinstance(nugget, dict) for nugget in line.name):
-            raise InputError(f"{table.path}: nuggets ({table.position(line.place)}): expected a list of objects")
-        for nugget in line.name:
-            yield _Verdict(
-                line.place, line.query, nugget.get("text"), (nugget.get("importance"), nugget.get("assignment"))
-            )
-
-
-def _verdicts(table: FilePart, *columns: str) -> Iterator[_Verdict]:
+def _verdicts(table: FilePart, *columns: str) -> dict[object, list[_Verdict]]:
     names = [table.name(column) for column in ("query_id", *columns)]
     cells = table.format.cells(table, names)
+    rows: dict[object, list[_Verdict]] = {}
     for place, (query, name, *words) in enumerate(zip(*(cells[name] for name in names), strict=True)):
-        yield _Verdict(place, query, name, words)
+        _refuse_nested(table, place, query, *([] if columns == ("nuggets",) else [name]))
+        rows.setdefault(query, []).append((place, name, words))
+    return rows
 
 
-def _by_query(table: FilePart, rows: Iterator[_Verdict]) -> dict[object, list[_Verdict]]:
-    found: dict[object, list[_Verdict]] = {}
-    for row in rows:
-        for cell in (row.query, row.name):
-            if isinstance(cell, list | dict):
-                place = table.position(row.place)
-                raise InputError(f"{table.path}: found {shorten(repr(cell))} ({place}); write a text or a number")
-        found.setdefault(row.query, []).append(row)
-    return found
+def _nested_verdicts(table: FilePart) -> dict[object, list[_Verdict]]:
+    """Return the verdicts of a table with a list of nuggets per query, as AutoNuggetizer writes."""
+    rows: dict[object, list[_Verdict]] = {}
+    for query, lines in _verdicts(replace(table, names={"query_id": "qid", **table.names}), "nuggets").items():
+        for place, nuggets, _ in lines:
+            if not isinstance(nuggets, list) or not all(isinstance(nugget, dict) for nugget in nuggets):
+                raise InputError(f"{table.path}: nuggets ({table.position(place)}): expected a list of objects")
+            for nugget in nuggets:
+                _refuse_nested(table, place, nugget.get("text"))
+                words = nugget.get("importance"), nugget.get("assignment")
+                rows.setdefault(query, []).append((place, nugget.get("text"), words))
+    return rows
 
 
-def _word(table: FilePart, row: _Verdict, word: object, column: str, known: Mapping[str, Any]) -> Any:
+def _refuse_nested(table: FilePart, place: int, *cells: object) -> None:
+    for cell in cells:
+        if isinstance(cell, list | dict):
+            found = f"found {shorten(repr(cell))} ({table.position(place)})"
+            raise InputError(f"{table.path}: {found}; write a text or a number")
+
+
+def _read_word(table: FilePart, place: int, column: str, word: object, known: Mapping[str, Any]) -> Any:
     if not isinstance(word, str) or word not in known:
-        found = f"{column} {shorten(repr(word))} ({table.position(row.place)})"
+        found = f"{column} {shorten(repr(word))} ({table.position(place)})"
         raise InputError(f"{table.path}: {found}; write {', '.join(known)}")
     return known[word]
-
-
-def _refuse_repeat(table: FilePart, query: object, rows: Sequence[_Verdict]) -> None:
-    first: dict[object, _Verdict] = {}
-    for row in rows:
-        earlier = first.setdefault(row.name, row)
-        if earlier is not row:
-            places = " and ".join(table.position(each.place) for each in (earlier, row))
-            found = f"query '{shorten(str(query))}' has the nugget {shorten(repr(row.name))} twice ({places})"
-            raise InputError(f"{table.path}: {found}; keep one")
 
 
 NUGGETS = samples_format("nuggets", _nuggets)
