@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -27,46 +26,35 @@ _SEPARATORS = {
 }
 
 
-@dataclass(frozen=True)
-class _Tool:
-    name: str
-    query_id: str
-    doc_id: str
-    # names for our other columns; the first that is there counts
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-_RATINGS = {"relevance": ("rating",), "rating": ("rating",)}
-_PREDICTED = {"score": ("prediction",)}  # of recommendations, by which they are ordered
-_TOOLS = (
+_RATINGS = {"relevance": "rating", "rating": "rating"}
+_TOOLS: Sequence[tuple[str, Mapping[str, str]]] = (  # names of our columns, of which the first that is there counts
     # beir/datasets/data_loader.py reads qrels/test.tsv by position; datasets.zip and HuggingFace have these names.
-    _Tool("BEIR", "query-id", "corpus-id", {"relevance": ("score",)}),
+    ("BEIR", {"query_id": "query-id", "doc_id": "corpus-id", "relevance": "score"}),
     # ranx/data_structures/{qrels,run}.py: the columns that from_df reads by default, the same for both.
-    _Tool("ranx", "q_id", "doc_id", {"relevance": ("score",)}),
+    ("ranx", {"query_id": "q_id", "doc_id": "doc_id", "relevance": "score"}),
     # pyterrier/io.py and datasets: topics qid query; results qid docno score rank; qrels qid docno label.
-    _Tool("PyTerrier", "qid", "docno", {"relevance": ("label",)}),
+    ("PyTerrier", {"query_id": "qid", "doc_id": "docno", "relevance": "label"}),
     # ratings.csv of ml-latest-small, ml-25m and ml-32m: userId,movieId,rating,timestamp.
-    _Tool("MovieLens", "userId", "movieId", _RATINGS),
-    # Microsoft's recommenders/utils/constants.py: DEFAULT_USER_COL and so on.
-    _Tool("recommenders", "userID", "itemID", {**_RATINGS, **_PREDICTED}),
+    ("MovieLens", {"query_id": "userId", "doc_id": "movieId", **_RATINGS}),
+    # Microsoft's recommenders/utils/constants.py: DEFAULT_USER_COL and so on. Predictions order lists.
+    ("recommenders", {"query_id": "userID", "doc_id": "itemID", **_RATINGS, "score": "prediction"}),
     # RecBole's atomic files: a name and its type in each field of the header.
-    _Tool(
+    (
         "RecBole",
-        "user_id:token",
-        "item_id:token",
-        {"relevance": ("label:float", "rating:float"), "rating": ("rating:float",)},
+        {
+            "query_id": "user_id:token",
+            "doc_id": "item_id:token",
+            "relevance": "label:float rating:float",
+            "rating": "rating:float",
+        },
     ),
     # LensKit: item lists have user_id, item_id, score, rank; frames before 2025 user, item, score, rank, prediction.
-    _Tool("LensKit", "user_id", "item_id", {**_RATINGS, "prediction": ("score",)}),
-    _Tool("LensKit", "user", "item", {**_RATINGS, **_PREDICTED, "prediction": ("score",)}),
+    ("LensKit", {"query_id": "user_id", "doc_id": "item_id", **_RATINGS, "prediction": "score"}),
+    ("LensKit", {"query_id": "user", "doc_id": "item", **_RATINGS, "score": "prediction", "prediction": "score"}),
     # surprise/prediction_algorithms/predictions.py: the named tuple Prediction.
-    _Tool("Surprise", "uid", "iid", {"relevance": ("r_ui",), "rating": ("r_ui",), "prediction": ("est",)}),
+    ("Surprise", {"query_id": "uid", "doc_id": "iid", "relevance": "r_ui", "rating": "r_ui", "prediction": "est"}),
 )
 _BEIR_ID = "_id"  # of its queries.jsonl and corpus.jsonl
-_SINGLE = {
-    "query_id": {_BEIR_ID: "BEIR", **{tool.query_id: tool.name for tool in _TOOLS}},
-    "doc_id": {_BEIR_ID: "BEIR", **{tool.doc_id: tool.name for tool in _TOOLS}},
-}
 
 _NAMED = "by the names of its columns"
 
@@ -128,12 +116,12 @@ def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collectio
 
 def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
     """Return the one tool whose ids are both there, and its names of absent columns. Empty if several match."""
-    tools = [tool for tool in _TOOLS if {tool.query_id, tool.doc_id} <= set(found)] if absent else []
+    tools = [tool for tool in _TOOLS if {tool[1][column] for column in _IDS} <= set(found)] if absent else []
     if len(tools) != 1:
         return "", {}
-    named = {"query_id": (tools[0].query_id,), "doc_id": (tools[0].doc_id,), **tools[0].values}
-    known = {ours: name for ours in absent for name in reversed(named.get(ours, ())) if name in found}
-    return (tools[0].name if known else ""), known
+    (name, names), *_ = tools
+    known = {ours: each for ours in absent for each in names.get(ours, "").split()[::-1] if each in found}
+    return (name if known else ""), known
 
 
 def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, str]:
@@ -148,8 +136,11 @@ def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, st
 
 def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
     ours = columns[0]
-    names = [name for name in _SINGLE.get(ours, ()) if name in found] if [*columns] == [*absent] else []
-    return (_SINGLE[ours][names[0]], {ours: names[0]}) if len(names) == 1 else ("", {})
+    if [*columns] != [*absent] or ours not in _IDS:
+        return "", {}
+    tools = {_BEIR_ID: "BEIR", **{names[ours]: tool for tool, names in _TOOLS}}
+    names = [name for name in tools if name in found]
+    return (tools[names[0]], {ours: names[0]}) if len(names) == 1 else ("", {})
 
 
 def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> dict[str, str]:

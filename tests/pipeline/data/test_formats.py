@@ -247,20 +247,15 @@ def test_only_tables_have_queries_ratings_and_predictions():
 # TSV and CSV
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
-def test_line_ends_of_tables(name, end):
-    assert judgments(encode(JUDGED, name[2:]).decode().replace("\r", "").replace("\n", end), name) == JUDGED
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [*itertools.product(["a.tsv", "a.csv", "a.jsonl"], ["\n", "\r\n", "\n\n"]), ("a.tsv", "\r"), ("a.csv", "\r")],
+)
+@pytest.mark.parametrize(("mark", "last"), [("", True), ("\ufeff", False)])
+def test_line_ends_and_byte_order_marks_of_tables(name, end, mark, last):
+    lines = encode(JUDGED, name[2:]).decode().splitlines()
 
-
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
-def test_a_table_may_begin_with_a_byte_order_mark_and_end_without_newline(name):
-    assert judgments("\ufeff" + encode(JUDGED, name[2:]).decode().rstrip(), name) == JUDGED
-
-
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
-def test_blank_lines_of_tables_are_passed_over(name):
-    assert judgments(encode(JUDGED, name[2:]).decode().replace("\n", "\n\n"), name) == JUDGED
+    assert judgments(mark + end.join(lines) + (end if last else ""), name) == JUDGED
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
@@ -517,39 +512,28 @@ def test_a_null_in_parquet_is_refused_with_its_row(column, coded):
 
 
 @pytest.mark.parametrize(
-    "ids", [pa.array([1.0, 2.0]), pa.array([True, False]), pa.array([b"x", b"y"])], ids=lambda ids: str(ids.type)
+    ("column", "cells"),
+    [
+        *(("doc_id", cells) for cells in ([1.0, 2.0], [True, False], [b"x", b"y"])),
+        *(("relevance", cells) for cells in (["1", "2"], [True, False], [[1], [2]])),
+    ],
 )
-def test_ids_in_parquet_of_another_type_are_refused(ids):
+def test_columns_of_parquet_of_another_type_are_refused(column, cells):
     """The message names the column, its type and what to write; an id that is a fraction has several spellings."""
-    message = refused(parquet_of(pa.array(["x", "y"]), ids, TWO), "a.parquet")
+    ids, cells = pa.array(["x", "y"]), pa.array(cells)
+    columns = {"query_id": ids, "doc_id": ids, "relevance": TWO, column: cells}
 
-    assert message.startswith(f"a.parquet: doc_id is {ids.type}")
-    assert message.endswith("; write ids as strings or whole numbers")
+    message = refused(table_bytes([*columns.values()], [*columns]), "a.parquet")
 
-
-@pytest.mark.parametrize(
-    "values", [pa.array(["1", "2"]), pa.array([True, False]), pa.array([[1], [2]])], ids=lambda values: str(values.type)
-)
-def test_values_in_parquet_of_another_type_are_refused(values):
-    ids = pa.array(["x", "y"])
-
-    message = refused(parquet_of(ids, ids, values), "a.parquet")
-
-    assert message.startswith("a.parquet: relevance is " + str(values.type).partition("<")[0])
-    assert message.endswith("; write numbers")
+    assert message.startswith(f"a.parquet: {column} is {str(cells.type).partition('<')[0]}")
+    assert message.endswith("; write ids as strings or whole numbers" if column == "doc_id" else "; write numbers")
 
 
-def test_trec_text_under_another_ending_is_recognised():
-    message = refused(b"q1 0 d1 1\n", "a.csv")
-
-    assert message.endswith("; looks like TREC text; set format: trec, or rename it to .txt")
-
-
-def test_a_file_that_is_not_parquet_is_refused():
+def test_another_format_than_the_ending_says_is_refused():
     message = refused(encode(JUDGED, "tsv"), "a.parquet")
 
-    assert message.startswith("a.parquet: not Parquet (")
-    assert message.endswith("; write it again")
+    assert refused(b"q1 0 d1 1\n", "a.csv").endswith("; looks like TREC text; set format: trec, or rename it to .txt")
+    assert (message[:24], message[-16:]) == ("a.parquet: not Parquet (", "; write it again")
 
 
 @pytest.mark.parametrize("damaged", ["cut", "pages", "footer"])
@@ -574,19 +558,13 @@ def test_damaged_parquet_is_refused(damaged):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_empty_file_is_refused(format):
-    message = refused(b"", "a" + SUFFIXES[format])
-
-    assert message.startswith(f"a{SUFFIXES[format]}: ")
-    assert message.endswith("; write the file again") or format == "parquet"
-
-
-@pytest.mark.parametrize("format", FORMATS)
 def test_a_file_without_rows_is_refused(format):
-    """A header alone, comments alone, blank lines alone, or a table of no rows."""
+    """Nothing, a header alone, comments alone, blank lines alone, or a table of no rows."""
+    name = "a" + SUFFIXES[format]
     data = {"trec": b"# only\n#comments\n\n", "jsonl": b"\n \n"}.get(format) or encode([], format)
 
-    assert refused(data, "a" + SUFFIXES[format]) == f"a{SUFFIXES[format]}: no rows; write the file again"
+    assert refused(data, name) == f"{name}: no rows; write the file again"
+    assert refused(b"", name).startswith(f"{name}: not Parquet (" if format == "parquet" else f"{name}: no rows; write")
 
 
 @pytest.mark.parametrize(
@@ -707,23 +685,19 @@ def test_lines_are_those_an_editor_shows(name, text, line):
 
 
 @pytest.mark.parametrize(
-    ("name", "format"),
-    [("a.data", "csv"), ("a.tsv", "trec"), ("a.txt", "jsonl"), ("qrels", "parquet"), ("a.csv", "tsv"), ("a", "trec")],
+    ("name", "said", "format"),
+    [
+        *(("a.data", "csv", "csv"), ("a.tsv", "trec", "trec"), ("a.txt", "jsonl", "jsonl"), ("a", "trec", "trec")),
+        *(("qrels", "parquet", "parquet"), ("a.csv", "tsv", "tsv")),
+        *((name, None, "trec") for name in ("qrels", "qrels.test", "run.bm25", "a.txt", "a.trec", "a.dat.v2")),
+        *(("A.TSV", None, "tsv"), ("a.ndjson", None, "jsonl"), ("a.pq", None, "parquet")),
+    ],
 )
-def test_the_format_that_is_given_wins_over_the_name(name, format):
+def test_the_format_is_the_one_that_is_said_or_that_of_the_ending(name, said, format):
+    """A name that tells nothing means TREC text."""
     path = write(Path(name), encode(JUDGED, format))
 
-    assert contents(read_judgments(Source(path, format))) == JUDGED
-
-
-@pytest.mark.parametrize("name", ["qrels", "qrels.test", "run.bm25", "a.txt", "a.trec", "a.dat.v2"])
-def test_a_name_that_tells_nothing_means_trec_text(name):
-    assert judgments(encode(JUDGED, "trec"), name) == JUDGED
-
-
-@pytest.mark.parametrize(("name", "format"), [("A.TSV", "tsv"), ("a.ndjson", "jsonl"), ("a.pq", "parquet")])
-def test_other_endings(name, format):
-    assert judgments(encode(JUDGED, format), name) == JUDGED
+    assert contents(read_judgments(Source(path, said))) == JUDGED
 
 
 @pytest.mark.parametrize("layout", ["trec", "tsv", "csv"])
@@ -796,6 +770,7 @@ def test_ids_with_blanks_in_trec_text():
         (read_ranking, "q1 Q0 New York 1 2.5 tag", 7),
         (read_ranking, "q1 Q0 Area 51 1 2.5 tag", 7),
         (read_ranking, "q1 Q0 5 10 15 1 2.5 tag", 8),
+        (read_ranking, "q1 Q0 New York 1 2.5", 6),  # without a tag: the rank is no number, and the tag is one
         (read_judgments, "q1 0 Area 51 1", 5),
     ],
 )
@@ -807,13 +782,6 @@ def test_blanks_in_ids_between_blanks_are_refused(read, line, n_fields, before):
 
     assert message.startswith(f"a.txt:{1 + bool(before)}: {n_fields} fields found where query_id, ")
     assert message.endswith(", so an id may contain a blank. Use tabs between the fields")
-
-
-def test_a_blank_in_an_id_without_a_tag_is_refused():
-    """There are six fields, but the rank is no number, and the tag is one."""
-    message = refusal(read_ranking, write(Path("a.txt"), "q1 Q0 New York 1 2.5\n"))
-
-    assert message.startswith("a.txt:1: 6 fields found where ")
 
 
 @pytest.mark.parametrize(
