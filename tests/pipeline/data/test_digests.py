@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rankledger.pipeline.config.sources import Source
+from rankledger.pipeline.data import files
 from rankledger.pipeline.data import files as input_files
 from rankledger.pipeline.data.dataset import content_of, describe
 from rankledger.pipeline.data.files import Digest, describe_ranges
@@ -91,6 +92,7 @@ def test_a_large_file_is_not_the_list_of_its_digests(tmp_path):
 
 def test_standard_input_may_be_large(monkeypatch):
     monkeypatch.setattr("sys.stdin", type("Text", (), {"buffer": io.BytesIO(b"q1 Q0 d1 1 0.5 run\n" * 9)}))
+    files._stream.cache_clear()
 
     (found,) = describe(Source("-", streams=True))
 
