@@ -770,7 +770,6 @@ def test_ids_with_blanks_in_trec_text():
         (read_ranking, "q1 Q0 New York 1 2.5 tag", 7),
         (read_ranking, "q1 Q0 Area 51 1 2.5 tag", 7),
         (read_ranking, "q1 Q0 5 10 15 1 2.5 tag", 8),
-        (read_ranking, "q1 Q0 New York 1 2.5", 6),  # without a tag: the rank is no number, and the tag is one
         (read_judgments, "q1 0 Area 51 1", 5),
     ],
 )
@@ -782,6 +781,13 @@ def test_blanks_in_ids_between_blanks_are_refused(read, line, n_fields, before):
 
     assert message.startswith(f"a.txt:{1 + bool(before)}: {n_fields} fields found where query_id, ")
     assert message.endswith(", so an id may contain a blank. Use tabs between the fields")
+
+
+def test_a_blank_in_an_id_without_a_tag_is_refused():
+    """There are six fields, but the rank is no number, and the tag is one."""
+    message = refusal(read_ranking, write(Path("a.txt"), "q1 Q0 New York 1 2.5\n"))
+
+    assert message.startswith("a.txt:1: 6 fields found where ")
 
 
 @pytest.mark.parametrize(
