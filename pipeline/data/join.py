@@ -10,8 +10,8 @@ that a user consumed in training are left out, counted where recommended, or rej
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,11 @@ from rankledger.pipeline.data.judgments import (
     Hashes,
     Judgments,
     PairIndex,
-    Repeat,
+    RowProblem,
+    describe_repeat,
     find_repeats,
     hash_pairs,
     match,
-    refuse_repeat,
-    repeat_of,
 )
 from rankledger.pipeline.data.rows import Chunk, Rows, row_number
 from rankledger.pipeline.support.arrow import bools, strings
@@ -140,8 +139,8 @@ def join_predictions(judgments: Judgments, predictions: Rows) -> JudgedOutput:
     hashes = hash_pairs(predictions, places)
     repeats = find_repeats(predictions, hashes)
     if repeats.size:
-        repeat = repeat_of(predictions, repeats[0])
-        refuse_repeat(predictions.path, repeat, predictions.place, "predicts", "keep one")
+        repeat = describe_repeat(predictions, repeats[0], "predicts", "keep one")
+        raise InputError(f"{predictions.path}: {repeat.message(predictions.place)}")
     rows, rating_rows = match(judgments.pairs(places), predictions, hashes)
     # Within a query the pairs stand by hash, so that sums do not depend on the order of the files.
     queries = judgments.queries_of(rating_rows)
@@ -258,19 +257,6 @@ def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
     return bool(excluded.rows.values.min() == _LEAVE_OUT), bool(excluded.rows.values.max() > _LEAVE_OUT)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Row that recommends a document that its user consumed in training, where that is rejected."""
-
-    row: int
-    query_id: str
-    doc_id: str
-
-    def message(self, place: Callable[[int], str]) -> str:
-        found = f"user '{shorten(self.query_id)}' is recommended '{shorten(self.doc_id)}' ({place(self.row)})"
-        return f"{found}, which is in the user's interactions; leave it out, or set seen: remove"
-
-
 def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
     """Return the ascending rows that are left out, counted as seen, and rejected as seen."""
     found, pairs = match(excluded, rows, hashes)
@@ -280,18 +266,21 @@ def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[I
 
 def exclude_rows(
     excluded: PairIndex, rows: Rows, numbers: Ints, hashes: Hashes
-) -> tuple[Rows, Ints, Hashes, Counter[str]] | Repeat | Seen:
+) -> tuple[Rows, Ints, Hashes, Counter[str]] | RowProblem:
     """Return the remaining rows and counts, or the row to reject: a repeated or a seen one."""
     out, seen, refused = match_exclusions(excluded, rows, hashes)
     if refused.size:
         row = rows.take(refused[:1])
-        return Seen(int(numbers[refused[0]]), row.query_ids[0], row.doc_ids[0].as_py())
+        user, document = shorten(row.query_ids[0]), shorten(row.doc_ids[0].as_py())
+        subject = f"user '{user}' is recommended '{document}'"
+        remedy = "leave it out, or set seen: remove"
+        return RowProblem((int(numbers[refused[0]]),), subject, f", which is in the user's interactions; {remedy}")
     totals = Counter(n_seen=len(seen), n_seen_queries=len(np.unique(rows.query_codes[seen])) if seen.size else 0)
     if not out.size:
         return rows, numbers, hashes, totals
     taken = rows.take(out)
     repeats = find_repeats(taken, hashes[out])
     if repeats.size:
-        return repeat_of(taken, repeats[0], numbers[out])
+        return describe_repeat(taken, repeats[0], "ranks", "keep one", numbers[out])
     totals += Counter(n_excluded=len(out), n_excluded_queries=len(taken.query_ids))
     return rows.without(out), np.delete(numbers, out), np.delete(hashes, out), totals

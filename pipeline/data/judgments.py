@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -270,7 +269,8 @@ def index_judgments(
     coded = None if rows.subtopics is None else _code_subtopics(rows, rows.subtopics)
     repeats = _find_subtopic_repeats(rows.query_codes, *coded) if coded else _repeats_of(judgments, hashes)
     if repeats.size and not keep_first:
-        refuse_repeat(rows.path, repeat_of(rows, repeats[0]), rows.place, "judges", remedy)
+        repeat = describe_repeat(rows, repeats[0], "judges", remedy)
+        raise InputError(f"{rows.path}: {repeat.message(rows.place)}")
     counted[repeats[:, 1]] = False
     if coded:
         kept, subtopics = _gather_subtopics(rows, *coded, np.flatnonzero(counted))
@@ -361,31 +361,31 @@ def _has_equal_neighbours(hashes: Hashes) -> bool:
 
 
 @dataclass(frozen=True)
-class Repeat:
-    """Two rows, `earlier` and `row`, of the same query and document."""
+class RowProblem:
+    """Rows that cannot be joined, and a message that names their places."""
 
-    earlier: int
-    row: int
-    query_id: str
-    doc_id: str
-    subtopic: str | None
+    rows: tuple[int, ...]  # as numbered in the input, in their order
+    subject: str
+    problem: str
+    is_score: bool = False  # True if a score is wrong, which is found first
+
+    def message(self, place: Callable[[int], str]) -> str:
+        return f"{self.subject} ({' and '.join(map(place, self.rows))}){self.problem}"
 
 
-def repeat_of(rows: Rows, pair: Ints, numbers: Ints | None = None) -> Repeat:
-    """Return the repeat of (2,) rows that `find_repeats` found, with their numbers in the output, if given."""
+def describe_repeat(rows: Rows, pair: Ints, verb: str, remedy: str, numbers: Ints | None = None) -> RowProblem:
+    """Describe (2,) rows that `find_repeats` found, with their `numbers` in the input, if given.
+
+    The verb is `judges`, `ranks` or `predicts`.
+    """
     later = int(pair[1])
-    subtopic = None if rows.subtopics is None else rows.subtopics[later].as_py()
-    document = rows.take_doc_ids(np.array([later]))[0].as_py()
+    subtopic = "" if rows.subtopics is None else f" for subtopic '{shorten(rows.subtopics[later].as_py())}'"
+    document = shorten(rows.take_doc_ids(np.array([later]))[0].as_py())
+    query = shorten(rows.query_ids[rows.query_codes[later]])
     places = pair if numbers is None else numbers[pair]
-    return Repeat(int(places[0]), int(places[1]), rows.query_ids[rows.query_codes[later]], document, subtopic)
-
-
-def refuse_repeat(path: str, repeat: Repeat, place: Callable[[int], str], verb: str, remedy: str) -> NoReturn:
-    """Reject rows of the same query and document. The verb is `judges`, `ranks` or `predicts`."""
-    places = f"{place(repeat.earlier)} and {place(repeat.row)}"
-    subtopic = "" if repeat.subtopic is None else f" for subtopic '{shorten(repeat.subtopic)}'"
-    found = f"query '{shorten(repeat.query_id)}' {verb} document '{shorten(repeat.doc_id)}'{subtopic} twice"
-    raise InputError(f"{path}: {found} ({places}); {remedy}")
+    return RowProblem(
+        tuple(places.tolist()), f"query '{query}' {verb} document '{document}'{subtopic} twice", f"; {remedy}"
+    )
 
 
 def match(known: PairIndex | None, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:

@@ -7,7 +7,6 @@ search finds where equal scores begin and end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Ties
+from rankledger.pipeline.data.judgments import RowProblem
 from rankledger.pipeline.data.rows import Chunk, Rows
 from rankledger.pipeline.support.arrow import integers, numpy_of, strings
 from rankledger.pipeline.support.parallel import map_threads
@@ -168,25 +168,17 @@ def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], 
     return (codes.astype(np.uint64) << np.uint64(32)) | (steps - steps[starts[codes]]), order
 
 
-@dataclass(frozen=True)
-class OddScore:
-    """Score beyond the range of float32, and its row."""
-
-    row: int
-    score: float
-
-    def message(self, place: Callable[[int], str]) -> str:
-        return f"score {self.score} ({place(self.row)}) is beyond single precision; rescale the scores"
-
-
-def beyond_single(ranking: Rows) -> OddScore | None:
+def beyond_single(ranking: Rows) -> RowProblem | None:
     """Return the first score beyond the range of float32, None if there is none."""
     with np.errstate(over="ignore"):
         for chunk, end in zip(ranking.chunks, ranking.ends, strict=True):
             ends = np.array([chunk.values.min(), chunk.values.max()]).astype(np.float32)
             if np.isinf(ends).any():
                 row = int(np.flatnonzero(np.isinf(chunk.values.astype(np.float32)))[0])
-                return OddScore(end - len(chunk.values) + row, float(chunk.values[row]))
+                problem = " is beyond single precision; rescale the scores"
+                return RowProblem(
+                    (end - len(chunk.values) + row,), f"score {float(chunk.values[row])}", problem, is_score=True
+                )
     return None
 
 

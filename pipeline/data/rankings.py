@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,23 +24,22 @@ from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data.catalogue import Catalogue
 from rankledger.pipeline.data.checks import look_alikes
-from rankledger.pipeline.data.join import Seen, assemble, counts, exclude_rows, judged_share
+from rankledger.pipeline.data.join import assemble, counts, exclude_rows, judged_share
 from rankledger.pipeline.data.joined import HitColumns, Hits, JoinStats, JudgedOutput, hit_columns
 from rankledger.pipeline.data.judgments import (
     SLICE,
     Hashes,
     Judgments,
     PairIndex,
-    Repeat,
+    RowProblem,
+    describe_repeat,
     find_repeats,
     hash_ids,
     hash_pairs,
     id_shapes,
     match,
-    refuse_repeat,
-    repeat_of,
 )
-from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
+from rankledger.pipeline.data.ranking import Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.data.rows import Chunk, Rows, Spill, merge_rows, row_number
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
@@ -76,10 +75,6 @@ class JoinedRows:
     unmatched: pa.StringArray = field(default_factory=lambda: strings([]))
 
 
-Problem: TypeAlias = OddScore | Repeat | Seen
-"""Why rows cannot be joined; rows are numbered as in the output."""
-
-
 def join_rows(
     judgments: Judgments,
     excluded: PairIndex | None,
@@ -87,11 +82,11 @@ def join_rows(
     numbers: Ints,
     conventions: Conventions,
     depths: Depths,
-) -> JoinedRows | Problem:
+) -> JoinedRows | RowProblem:
     """Join rows that hold their queries completely. `numbers` are their rows in the output."""
     odd = beyond_single(rows) if conventions.score_precision == "float32" else None
     if odd is not None:
-        return replace(odd, row=int(numbers[odd.row]))
+        return replace(odd, rows=(int(numbers[odd.rows[0]]),))
     places = judgments.find(rows.query_ids)
     hashes = hash_pairs(rows, places)
     totals = Counter(n_rows=len(hashes))
@@ -108,7 +103,7 @@ def join_rows(
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
     if repeats.size:
-        return repeat_of(rows, repeats[0], numbers)
+        return describe_repeat(rows, repeats[0], "ranks", "keep one", numbers)
     found, judgment_rows = match(judgments.pairs(places), rows, hashes)
     codes, ranks = rows.query_codes[found], ordering.ranks(found)
     keys = (codes.astype(np.int64) << 32) | ranks[0]
@@ -184,7 +179,7 @@ def _joined_tops(found: Sequence[pa.Table | None]) -> tuple[pa.Table, Ints, Ints
 class JoinedRange:
     """Result of joining one part of an output, whose rows are numbered from its first."""
 
-    within: JoinedRows | Problem | None  # result for the queries that lie within the part; None if there are none
+    within: JoinedRows | RowProblem | None  # result for the queries that lie within the part; None if there are none
     aside: Rows | None  # rows of the first and the last query; None if the part is all of the output
     numbers: Ints  # row numbers of `aside`
     queries: Hashes  # hashes of the joined queries
@@ -234,7 +229,7 @@ class RankingJoin:
         self._aside: list[tuple[Rows, Ints]] = []
         self._queries: list[Hashes] = []  # by range, of those that were joined
         self._queries_aside: list[Hashes] = []
-        self._problem: Problem | None = None
+        self._problem: RowProblem | None = None
         self._place: Callable[[int], str] = row_number
 
     def add(self, rows: Rows, numbers: Ints | None = None) -> None:
@@ -243,7 +238,7 @@ class RankingJoin:
         self.knows_query |= bool((self._judgments.find(rows.query_ids) < len(self._judgments.query_ids)).any())
         self._keep(join_rows(self._judgments, self._excluded, rows, numbers, self._conventions, self._depths))
 
-    def _keep(self, joined: JoinedRows | Problem) -> None:
+    def _keep(self, joined: JoinedRows | RowProblem) -> None:
         if isinstance(joined, JoinedRows):
             self._found.append(joined)
         elif self._problem is None or _order(joined) < _order(self._problem):
@@ -297,7 +292,7 @@ class RankingJoin:
         float32, and a judged query without output where that is an error are InputErrors.
         """
         if self._problem:
-            _refuse(path, self._problem, self._place)
+            raise InputError(f"{path}: {self._problem.message(self._place)}")
         depths = self._depths
         recommended = [found.recommended for found in self._found if depths.recommended]
         compared = [found.compared for found in self._found if depths.compared]
@@ -411,16 +406,14 @@ def join_ranking(
     return join.joined(ranking.path, n_documents)
 
 
-def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
+def _moved(found: JoinedRows | RowProblem, begin: int) -> JoinedRows | RowProblem:
     if isinstance(found, JoinedRows):
         recommended, compared = (
             top and top.set_column(0, "number", pc.add(top.column("number"), integers(np.array([begin]))[0]))
             for top in (found.recommended, found.compared)
         )
         return replace(found, recommended=recommended, compared=compared)
-    if isinstance(found, Repeat):
-        return replace(found, earlier=begin + found.earlier, row=begin + found.row)
-    return replace(found, row=begin + found.row)
+    return replace(found, rows=tuple(begin + row for row in found.rows))
 
 
 def _split(rows: Rows, ends: Collection[int]) -> tuple[Ints, Ints]:
@@ -435,11 +428,5 @@ def _some(rows: Rows, numbers: Ints) -> Rows:
     return rows.between(begin, end) if end - begin == len(numbers) else rows.take(numbers)
 
 
-def _order(problem: Problem) -> tuple[bool, int]:
-    return not isinstance(problem, OddScore), problem.row
-
-
-def _refuse(path: str, problem: Problem, place: Callable[[int], str]) -> NoReturn:
-    if isinstance(problem, Repeat):
-        refuse_repeat(path, problem, place, "ranks", "keep one")
-    raise InputError(f"{path}: {problem.message(place)}")
+def _order(problem: RowProblem) -> tuple[bool, int]:
+    return not problem.is_score, problem.rows[-1]
