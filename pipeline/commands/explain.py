@@ -18,7 +18,8 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.commands.reproduce import locate
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
+from rankledger.pipeline.config.planned import Plan, Task, kind_of
+from rankledger.pipeline.config.sources import PlannedDataset
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset
 from rankledger.pipeline.data.outputs import refuse_changed
 from rankledger.pipeline.explain import PAIR_TERMS, Explanation, RecordedScore, compare

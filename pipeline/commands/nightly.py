@@ -16,11 +16,10 @@ from typing import Any, Protocol
 import yaml
 
 from rankledger.pipeline.commands.evaluate import Evaluation
-from rankledger.pipeline.config.nightly import STABLE, Nightly
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import markers, plan, unlisted_replicates, unmatched_searches
 from rankledger.pipeline.config.planned import Planning
-from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.config.schema import STABLE, Loaded, Nightly, load
 from rankledger.pipeline.config.sources import OutputKey, Source
 from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.locate import InputState, input_state, marker_beside

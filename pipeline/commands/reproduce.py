@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rankledger.pipeline.config.paths import is_url
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.config.sources import IN_MEMORY, Source
+from rankledger.pipeline.config.planned import Plan, Task
+from rankledger.pipeline.config.sources import IN_MEMORY, PlannedDataset, Source
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.locate import MovedFiles, link_files, most_alike
 from rankledger.pipeline.data.rows import InputFile, short_digest

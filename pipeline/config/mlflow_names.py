@@ -18,8 +18,8 @@ from functools import lru_cache
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import PlannedGate
-from rankledger.pipeline.config.inputs import Model
-from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning, Task
+from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, Planning, Task
+from rankledger.pipeline.config.sources import Model, PlannedDataset
 from rankledger.pipeline.config.yaml import KeyPath
 
 NAME_LIMIT = 250

@@ -11,17 +11,14 @@ from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.gates import PlannedGate
-from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
 from rankledger.pipeline.config.loader import FILES
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.mlflow_names import check_names, check_promotions
-from rankledger.pipeline.config.nightly import EXISTS, STABLE
 from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
     Plan,
     PlannedComparison,
-    PlannedDataset,
     Planning,
     Task,
     choose_measures,
@@ -29,12 +26,29 @@ from rankledger.pipeline.config.planned import (
     kind_of,
     planned_measures,
 )
-from rankledger.pipeline.config.schema import Loaded
-from rankledger.pipeline.config.sources import DatasetSource, InMemory, Kind, OutputKey, Replicate, Source, model_of
+from rankledger.pipeline.config.schema import EXISTS, STABLE, Loaded
+from rankledger.pipeline.config.sources import (
+    Dataset,
+    File,
+    InMemory,
+    Kind,
+    Model,
+    OutputFile,
+    OutputKey,
+    PlannedDataset,
+    Replicate,
+    Source,
+    model_of,
+)
 from rankledger.pipeline.config.values import is_printable
 from rankledger.pipeline.config.yaml import KeyPath
 
-_AS_WRITTEN = DatasetSource.__dataclass_fields__.keys() & Dataset.model_fields.keys() - {*FILES, "cluster", "slices"}
+_AS_WRITTEN = PlannedDataset.__dataclass_fields__.keys() & Dataset.model_fields.keys() - {
+    *FILES,
+    "cluster",
+    "slices",
+    "suites",
+}
 _MOST_MEASURES = 1000  # of a suite
 _ALL_PAIRS = "all_pairs"
 _MANY = 10  # models, each with each: beyond, the correction for 55 pairs and more hides most differences
@@ -117,8 +131,6 @@ def _dataset(
         **{key: getattr(dataset, key) for key in _AS_WRITTEN},
         keep_first=dataset.duplicates == "keep_first",
         suites=suites_of,
-        relevant=dataset.relevant,
-        was=dataset.was,
         cluster=cluster,
         slices=slices,
         search_slices=planning.config.comparison is not None and planning.config.comparison.search_slices,

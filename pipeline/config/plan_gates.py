@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Gate, PlannedGate, Reference, night_of
-from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS, absolute, is_path, parse_reference
-from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Planning, Task, choose_measures, choose_names
-from rankledger.pipeline.config.sources import Source
+from rankledger.pipeline.config.planned import EVERYTHING, Planning, Task, choose_measures, choose_names
+from rankledger.pipeline.config.sources import Model, PlannedDataset, Source
 from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -12,17 +12,19 @@ from typing import Literal, TypeVar
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.gates import PlannedGate
-from rankledger.pipeline.config.inputs import File, Model, OutputFile
 from rankledger.pipeline.config.messages import explain_line, is_built_in, metric_in, suggestion
 from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
 from rankledger.pipeline.config.schema import Comparison, Loaded
 from rankledger.pipeline.config.sources import (
     FORMATS,
     FORMATS_GROUP,
-    DatasetSource,
+    File,
     InMemory,
     Kind,
+    Model,
+    OutputFile,
     OutputKey,
+    PlannedDataset,
     Replicate,
     Source,
 )
@@ -45,42 +47,6 @@ class Task:
     @property
     def key(self) -> OutputKey:
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedDataset(DatasetSource):
-    """A dataset with its measures resolved."""
-
-    name: str
-    suites: Mapping[str, tuple[Measure, ...]]
-    """Measures by suite. External scores are one suite, `scores`, and measures of logs one, `logs`."""
-
-    relevant: float | None = None
-    """`rel` of measures that do not set it. None if the dataset does not set it."""
-
-    was: str | None = None
-    """Old name. None if the dataset was not renamed."""
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
-
-    def with_suites(self, suites: Mapping[str, tuple[Measure, ...]]) -> PlannedDataset:
-        """Return the dataset with other measures, and read for these."""
-        measures = [measure for suite in suites.values() for measure in suite]
-        features = (str(measure.parameters["feature"]) for measure in measures if "feature" in measure.parameters)
-        return replace(
-            self,
-            suites=suites,
-            features=tuple(dict.fromkeys(features)),
-            judged_documents=any(m.metric.input == "catalogue" and "rel" in m.parameters for m in measures),
-        )
-
-    def defined(self, measure: Measure) -> Measure:
-        """Return a measure with `rel` from the dataset's `relevant`, unless the measure sets it."""
-        if self.relevant is None or "rel" not in measure.parameters or "rel" in dict(measure.given):
-            return measure
-        return measure.with_default("rel", int(self.relevant) if self.relevant.is_integer() else self.relevant)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.catalogue import Catalogue, known_documents
 from rankledger.pipeline.data.checks import (
@@ -104,7 +104,7 @@ class DatasetInput:
         return float(self.catalogue.known.n_documents) or np.nan
 
 
-def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path | None = None) -> DatasetInput:
+def read_dataset(source: PlannedDataset, conventions: Conventions, folder: Path | None = None) -> DatasetInput:
     """Read a dataset's own files. Many documents go to a temporary file in `folder`.
 
     Raises:
@@ -160,7 +160,7 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
     )
 
 
-def _weights(source: DatasetSource, rows: Rows) -> npt.NDArray[np.floating] | None:
+def _weights(source: PlannedDataset, rows: Rows) -> npt.NDArray[np.floating] | None:
     if source.kind != "ratings" or source.judgments is None or "weight" not in source.judgments.columns:
         return None
     found = readers.read_pairs(source.judgments, "weight")

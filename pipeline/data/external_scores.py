@@ -22,7 +22,7 @@ from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.mlflow_names import EXTRA, clashes
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.checks import content_warning, rename_by_content
 from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.files import StoredFile, refusing_unreadable
@@ -306,7 +306,7 @@ class ExternalDataset:
 
 
 def external_dataset(
-    outputs: Iterable[ExternalOutput], source: DatasetSource, *, recorded: Sequence[str] = ()
+    outputs: Iterable[ExternalOutput], source: PlannedDataset, *, recorded: Sequence[str] = ()
 ) -> ExternalDataset:
     """Return the queries of the queries table, or all that a model has a row of."""
     if source.queries is None:

@@ -17,8 +17,8 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import MOST_UNSCORED
 from rankledger.pipeline.config.paths import is_url
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.config.sources import OutputKey, Replicate, Source, model_of
+from rankledger.pipeline.config.planned import Plan, Task
+from rankledger.pipeline.config.sources import OutputKey, PlannedDataset, Replicate, Source, model_of
 from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.checks import (

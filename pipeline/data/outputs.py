@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.planned import PlannedDataset
-from rankledger.pipeline.config.sources import OutputKey, Replicate, Source, model_of
+from rankledger.pipeline.config.sources import OutputKey, PlannedDataset, Replicate, Source, model_of
 from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import (
     DatasetInput,

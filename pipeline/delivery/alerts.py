@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from rankledger.pipeline.config.nightly import KINDS, Notify
-from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.config.schema import KINDS, Loaded, Notify, load
 from rankledger.pipeline.data.joined import DataWarning, Failure
 from rankledger.pipeline.delivery.webhook import NotSentError, post_alert, run_alert_command
 from rankledger.pipeline.gates.verdicts import Verdict

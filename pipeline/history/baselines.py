@@ -20,9 +20,9 @@ from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import PlannedGate, Reference
 from rankledger.pipeline.config.paths import MLFLOW
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.planned import Plan, Task
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.config.sources import OutputKey
+from rankledger.pipeline.config.sources import OutputKey, PlannedDataset
 from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.checks import content_warning, rename_by_content
 from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset

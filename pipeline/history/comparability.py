@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned import PlannedDataset
+from rankledger.pipeline.config.sources import PlannedDataset
 from rankledger.pipeline.data.dataset import content_of
 from rankledger.pipeline.data.outputs import exclusions_key
 from rankledger.pipeline.data.rows import InputFile

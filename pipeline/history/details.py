@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.planned import PlannedDataset
-from rankledger.pipeline.config.sources import Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_titles, top_documents
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks
 from rankledger.pipeline.data.rows import InputFile

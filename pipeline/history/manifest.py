@@ -15,9 +15,9 @@ import numpy as np
 from rankledger.metrics.conventional_scores import sampled
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.inputs import Model
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.planned import Plan, Task
 from rankledger.pipeline.config.schema import Bootstrap, Comparison, Config, Conventions, Loaded
+from rankledger.pipeline.config.sources import Model, PlannedDataset
 from rankledger.pipeline.data.checks import n_without_relevant
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs

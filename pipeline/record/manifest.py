@@ -19,9 +19,8 @@ from typing import Annotated, Final, Generic, Literal, Self, TypeAlias, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
 
 from rankledger.pipeline.config.gates import night_of
-from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.schema import Bootstrap, Comparison, Conventions
-from rankledger.pipeline.config.sources import model_of
+from rankledger.pipeline.config.sources import Model, model_of
 from rankledger.pipeline.data.joined import DataWarning, Failure
 from rankledger.pipeline.data.rows import ExternalMetrics
 from rankledger.pipeline.record.manifest_parts import (

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.commands.trec_eval import trec_eval
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
@@ -159,7 +159,7 @@ def _dataset(kind: str) -> DatasetInput:
     """A fixed dataset, read once in a process."""
     Path("judged.tsv").write_bytes(_delimited(_RATED if kind == "ratings" else _JUDGED, "\t"))
     judged = Source("judged.tsv")
-    return read_dataset(DatasetSource(judged, kind), _TREC_EVAL)
+    return read_dataset(PlannedDataset(judged, kind), _TREC_EVAL)
 
 
 def _read_output(path: str, variant: str) -> object:
@@ -176,7 +176,7 @@ def _read_dataset(path: str, variant: str) -> object:
     """A dataset whose judgments, queries, documents or interactions are the case."""
     Path("judged.tsv").write_bytes(_delimited(_JUDGED, "\t"))
     sources = {variant: Source(path)}
-    source = DatasetSource(
+    source = PlannedDataset(
         sources.get("judgments", Source("judged.tsv")),
         queries=sources.get("queries"),
         documents=sources.get("documents"),

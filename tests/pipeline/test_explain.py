@@ -21,7 +21,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.ties import has_expectation
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.explain import explain
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.data.joined import QueryList
 from rankledger.pipeline.explain import Explanation, ScoreTerm, ScoreTotal, compare
@@ -95,7 +95,7 @@ def write_inputs(folder: Path, found: Collection, *, subtopics: bool = False) ->
     output = write_table(folder / "bm25.tsv", rows(found.outputs["bm25"]), "score")
     documents = write(folder / "documents.tsv", "doc_id\n" + "".join(f"d{number}\n" for number in range(2000)))
     judged = Source(str(folder / "judged.tsv"))
-    source = DatasetSource(judged, documents=Source(documents), subtopics=subtopics)
+    source = PlannedDataset(judged, documents=Source(documents), subtopics=subtopics)
     return read_dataset(source, TREC_EVAL.conventions), Source(str(output))
 
 

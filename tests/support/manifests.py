@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.schema import Comparison
+from rankledger.pipeline.config.sources import Model
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import TABLES, Evaluation, Tables

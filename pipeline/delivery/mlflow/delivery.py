@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankledger.pipeline.config.inputs import MODEL_ID, MODEL_URI
+from rankledger.pipeline.config.sources import MODEL_ID, MODEL_URI
 from rankledger.pipeline.delivery.mlflow.conflicts import (
     DELETED,
     NO_REGISTRY,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.commands.nightly import AwaitedInput, wait_for
-from rankledger.pipeline.config.nightly import Nightly
+from rankledger.pipeline.config.schema import Nightly
 from tests.support.fake_clock import Clock
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.config.nightly import Nightly
 from rankledger.pipeline.config.plan import markers, plan, unmatched_searches
-from rankledger.pipeline.config.schema import Config, Loaded, load
+from rankledger.pipeline.config.schema import Config, Loaded, Nightly, load
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import refusal
 

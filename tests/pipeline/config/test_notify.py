@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.config.nightly import Notify
-from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.config.schema import Loaded, Notify, load
 from tests.support.data_files import refusal
 
 pytestmark = pytest.mark.usefixtures("folder")

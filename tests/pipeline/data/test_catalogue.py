@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.recommendation import calibration, novelty
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.catalogue import Catalogue, known_documents
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.judgments import index_judgments
@@ -150,7 +150,7 @@ def test_from_files_to_a_block(folder):
     write(Path("documents.tsv"), "doc_id\tgenre\na\twar\nb\tnoir\n")
     write(Path("out.txt"), "u Q0 b 1 3 t\nu Q0 x 2 2 t\nu Q0 a 3 1 t\n")
 
-    source = DatasetSource(
+    source = PlannedDataset(
         Source("qrels.tsv"),
         documents=Source("documents.tsv"),
         interactions=Source("seen.csv", columns={"query_id": "user"}),

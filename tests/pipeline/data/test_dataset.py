@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.conventions import PROFILES, Conventions
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from tests.support.data_files import encode, refusal, write
 
@@ -28,7 +28,7 @@ def source(name: str, data: bytes | str, **options) -> Source:
 def dataset(conventions: Conventions = TREC_EVAL, **options) -> DatasetInput:
     """The dataset of `JUDGED`, with whatever else it has."""
     judgments = options.pop("judgments", None) or source("qrels.tsv", encode(JUDGED, "tsv"))
-    return read_dataset(DatasetSource(judgments, **options), conventions)
+    return read_dataset(PlannedDataset(judgments, **options), conventions)
 
 
 def test_a_dataset_of_judgments_alone():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.data.joined import JudgedOutput
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
@@ -39,7 +39,7 @@ def dataset(
         layout = {ending: name for name, ending in SUFFIXES.items()}[suffix]
         exclude = Source(write(folder / f"excluded{suffix}", encode([(*pair, 0.0) for pair in pairs], layout)))
     judged = Source(write(folder / "judged.txt", encode(JUDGED, "trec")))
-    source = DatasetSource(judged, exclude=exclude, exclude_self=exclude_self, interactions=consumed, seen=seen)
+    source = PlannedDataset(judged, exclude=exclude, exclude_self=exclude_self, interactions=consumed, seen=seen)
     return read_dataset(source, TREC_EVAL)
 
 
@@ -227,7 +227,7 @@ def test_pairs_of_which_no_query_is_judged_are_refused(tmp_path):
     judged = Source(write(tmp_path / "judged.tsv", "query_id\tdoc_id\trelevance\n1\t7\t1\n2\t8\t1\n"))
     path = write(tmp_path / "excluded.tsv", "query_id\tdoc_id\n1.0\t7\n2.0\t8\n")
 
-    message = refusal(read_dataset, DatasetSource(judged, exclude=Source(path)), TREC_EVAL)
+    message = refusal(read_dataset, PlannedDataset(judged, exclude=Source(path)), TREC_EVAL)
     assert message == (
         f"{path}: none of its 2 queries is judged, such as '1.0'; the judgments have '1': write ids as text (pandas "
         "made floats of them), or remove `exclude`"

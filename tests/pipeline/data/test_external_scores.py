@@ -13,7 +13,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
 from tests.support.data_files import json_lines, parquet_table, refusal, write
 
@@ -155,7 +155,7 @@ def test_the_queries_are_those_of_the_table():
     queries = Source(write(Path("queries.tsv"), "query_id\tuser\tmarket\nq3\tu\tde\nq10\tv\tus\nq9\tu\tus\n"))
 
     found = external_dataset(
-        [read("a.tsv", WIDE)], DatasetSource(None, "scores", queries, cluster="user", slices=("market",))
+        [read("a.tsv", WIDE)], PlannedDataset(None, "scores", queries, cluster="user", slices=("market",))
     )
 
     assert found.query_ids.tolist() == ["q10", "q3", "q9"]
@@ -171,7 +171,7 @@ def test_without_a_table_the_queries_are_those_of_all_outputs():
     """A query that one model has counts for all; the outputs' files are what says so."""
     outputs = [read("a.tsv", WIDE), read("b.csv", "query_id,faithful,cost\nq0,1,1\nq1,1,1\n")]
 
-    found = external_dataset(outputs, DatasetSource(None, "scores"))
+    found = external_dataset(outputs, PlannedDataset(None, "scores"))
 
     assert found.query_ids.tolist() == ["q0", "q1", "q2", "q3"]
     assert [file.path for file in found.files["scores"]] == ["a.tsv", "b.csv"]

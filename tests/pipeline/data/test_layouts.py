@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.readers import (
     RankingRanges,
@@ -242,7 +242,7 @@ def test_ranges_are_recognised_as_the_whole_file_is(path, header, n_rows):
 def test_an_evaluation_has_the_remarks_of_all_its_files():
     judged = write(Path("qrels.csv"), PYTERRIER_QRELS)
     queries = write(Path("topics.csv"), "qid,query\nq1,chemical\n")
-    dataset = read_dataset(DatasetSource(Source(judged), queries=Source(queries)), TREC_EVAL)
+    dataset = read_dataset(PlannedDataset(Source(judged), queries=Source(queries)), TREC_EVAL)
     joined = read_output(dataset, Source(write(Path("run.csv"), PYTERRIER_RUN)), TREC_EVAL, with_catalogue=False)
 
     assert [line.partition(" (")[2] for line in (*dataset.remarks, *joined.remarks)] == [

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_pairs, read_ranking
@@ -389,7 +389,7 @@ def test_lists_give_the_rows_of_a_file_with_a_row_per_document(path, lists, n_ro
 def test_the_rank_of_a_document_is_placed_in_its_row(path):
     """A document that a list has twice is named with the row of the list, also in a later range."""
     judged = write(Path("qrels.txt"), "q2 0 d 1\n")
-    dataset = read_dataset(DatasetSource(Source(judged)), TREC_EVAL)
+    dataset = read_dataset(PlannedDataset(Source(judged)), TREC_EVAL)
     run = write_lists(path, [("q1", ["a", "b"]), ("q2", ["d", "e", "d"]), ("q3", ["a"])])
     where = "row 2" if path.endswith("parquet") else "line 2" if path.endswith("jsonl") else "line 3"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.checks import odd_rankings
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.joined import JoinStats
@@ -22,7 +22,7 @@ JUDGED = [("a", "b", 1), ("b", "c", 1), ("c", "a", 1)]
 
 
 def dataset(folder: Path, judged: list[tuple[str, str, int]] = JUDGED) -> DatasetInput:
-    return read_dataset(DatasetSource(Source(write(folder / "judged.txt", encode(judged, "trec")))), TREC_EVAL)
+    return read_dataset(PlannedDataset(Source(write(folder / "judged.txt", encode(judged, "trec")))), TREC_EVAL)
 
 
 def quality_of(folder: Path, rows: list[tuple[str, str, float]], n_rows: int = 1_000) -> JoinStats:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.checks import likely_cause, small_overlap
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.joined import JoinStats, JudgedOutput
@@ -23,7 +23,7 @@ RATED = "query_id\tdoc_id\trating\nu1\t12\t4\nu2\t13\t5\n"
 def dataset(judged: str = JUDGED, *, documents: str = "", kind: str = "rankings") -> DatasetInput:
     path = write_here("judged.tsv" if kind == "ratings" else "judged.txt", judged)
     listed = write_here("documents.tsv", f"doc_id\n{documents}") if documents else None
-    return read_dataset(DatasetSource(path, kind, documents=listed), TREC_EVAL)
+    return read_dataset(PlannedDataset(path, kind, documents=listed), TREC_EVAL)
 
 
 def write_here(name: str, text: str) -> Source:

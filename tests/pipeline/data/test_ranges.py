@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES, Conventions
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.joined import OnDemand
@@ -40,7 +40,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
     folder = tmp_path_factory.mktemp("dataset")
     documents = write(folder / "documents.tsv", "doc_id\nb\nzz\na\n")
     judged = write(folder / "judged.txt", encode(JUDGED, "trec"))
-    return read_dataset(DatasetSource(Source(judged), documents=Source(documents)), TREC_EVAL)
+    return read_dataset(PlannedDataset(Source(judged), documents=Source(documents)), TREC_EVAL)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def excluding(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
     folder = tmp_path_factory.mktemp("excluding")
     judged = write(folder / "judged.txt", encode(JUDGED, "trec"))
     pairs = write(folder / "pairs.tsv", "query_id\tdoc_id\nq1\ta\nq1\tb\nq2\tb\nq3\ta\n")
-    return read_dataset(DatasetSource(Source(judged), exclude=Source(pairs)), TREC_EVAL)
+    return read_dataset(PlannedDataset(Source(judged), exclude=Source(pairs)), TREC_EVAL)
 
 
 def parts_of(value: Any) -> Iterator[Any]:

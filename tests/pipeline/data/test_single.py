@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.conventions import PROFILES, Conventions
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import write
@@ -27,7 +27,7 @@ def opened(folder: Path, found: Collection, conventions: Conventions = TREC_EVAL
     rng = np.random.default_rng(1)
     judged = write_table(folder / "judged.tsv", rows(found.judged, rng), column)
     output = write_table(folder / "m.tsv", rows(found.outputs["m"], rng), value)
-    dataset = read_dataset(DatasetSource(Source(str(judged)), found.kind), conventions)
+    dataset = read_dataset(PlannedDataset(Source(str(judged)), found.kind), conventions)
     return dataset, Source(str(output))
 
 
@@ -89,7 +89,7 @@ def test_the_rank_column_orders_where_it_is_to(tmp_path):
     """By the file's own ranks the documents stand the other way round than by their scores."""
     write(tmp_path / "qrels.txt", "q 0 a 1\nq 0 b 0\n")
     write(tmp_path / "m.txt", "q Q0 a 2 9 m\nq Q0 b 1 1 m\n")
-    dataset = read_dataset(DatasetSource(Source(str(tmp_path / "qrels.txt"))), TREC_EVAL)
+    dataset = read_dataset(PlannedDataset(Source(str(tmp_path / "qrels.txt"))), TREC_EVAL)
     single = SingleQuery(dataset, Source(str(tmp_path / "m.txt")), "q", keep_first=False)
 
     assert single.listed(TREC_EVAL).retrieved == ("a", "b")
@@ -100,7 +100,7 @@ def test_a_mistake_in_the_query_is_refused_at_its_place(tmp_path):
     """A document that the query ranks twice is named with the lines of the whole file."""
     write(tmp_path / "qrels.txt", "p 0 a 1\nq 0 a 1\n")
     write(tmp_path / "m.txt", "p Q0 a 1 3 m\nq Q0 a 1 2 m\np Q0 b 1 2 m\nq Q0 a 2 1 m\n")
-    dataset = read_dataset(DatasetSource(Source(str(tmp_path / "qrels.txt"))), TREC_EVAL)
+    dataset = read_dataset(PlannedDataset(Source(str(tmp_path / "qrels.txt"))), TREC_EVAL)
 
     with pytest.raises(InputError, match=r"query 'q' ranks document 'a' twice \(line 2 and line 4\)"):
         SingleQuery(dataset, Source(str(tmp_path / "m.txt")), "q", keep_first=False).listed(TREC_EVAL)

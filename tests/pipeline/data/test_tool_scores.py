@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
-from rankledger.pipeline.config.sources import DatasetSource, Source
+from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
 from rankledger.pipeline.support.errors import InputError
 
@@ -65,7 +65,7 @@ def test_a_log_of_inspect_as_json():
 def test_a_sample_of_inspect_that_failed_is_a_missing_query():
     """The mock model raised on `last`: of the four queries it is without output, and refused where that is an error."""
     found = read(LARGE, "includes")
-    queries = external_dataset([found], DatasetSource(None, kind="scores")).query_ids
+    queries = external_dataset([found], PlannedDataset(None, kind="scores")).query_ids
 
     assert scores(found) == {"1": [1], "2": [1], "3": [1]}
     assert queries.tolist() == ["1", "2", "3", "last"]
