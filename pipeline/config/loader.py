@@ -40,23 +40,13 @@ _ASSIGNMENT = re.compile(rf"({_SEGMENT}(?:\.{_SEGMENT}|\[\d+\])*)=(.*)", re.DOTA
 class Document:
     """Values of a config before validation."""
 
-    data: dict[str, Value]
-    """Values with variables and defaults."""
-
-    raw: dict[str, Value]
-    """Values as written, with `${NAME}` and without defaults."""
-
-    origins: Mapping[KeyPath, Origin]
-    """Origin of each value of `data`."""
-
-    inherited: Mapping[KeyPath, KeyPath]
-    """Paths of the values that a default filled in, with their paths in `defaults`."""
-
-    expansions: Mapping[str, str]
-    """Environment variables that `raw` needs to expand to `data`."""
-
+    data: dict[str, Value]  # values with variables and defaults
+    raw: dict[str, Value]  # values as written, with `${NAME}` and without defaults
+    origins: Mapping[KeyPath, Origin]  # origin of each value of `data`
+    inherited: Mapping[KeyPath, KeyPath]  # paths of the values that a default filled in, with their paths in `defaults`
+    expansions: Mapping[str, str]  # environment variables that `raw` needs to expand to `data`
+    # positions in `raw` of targets of `notify` whose variables are not set
     unusable_targets: Mapping[int, Finding] = field(default_factory=dict)
-    """Positions in `raw` of targets of `notify` whose variables are not set."""
 
     def origin(self, path: KeyPath) -> Origin:
         """Return the origin of the value at a path, or of the innermost one around it."""

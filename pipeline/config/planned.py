@@ -39,9 +39,7 @@ class Task:
     dataset: str
     model: str
     output: Source
-    replicate: str = ""
-    """Name of the replicate. Empty for a model of one output."""
-
+    replicate: str = ""  # Name of the replicate. Empty for a model of one output.
     allow_no_overlap: bool = False
 
     @property
@@ -62,44 +60,23 @@ class PlannedComparison:
 class Plan:
     """Everything that will be evaluated, in the config's order."""
 
-    date: str | None
-    """Value of `{date}`."""
-
+    date: str | None  # value of `{date}`
     datasets: tuple[PlannedDataset, ...]
-    models: Mapping[str, Model]
-    """All models, with searched ones."""
-
-    tasks: tuple[Task, ...]
-    """Dataset by dataset, the models in order."""
-
-    external_metrics: Mapping[str, Source] = field(default_factory=dict)
-    """File of external metrics by model."""
-
+    models: Mapping[str, Model]  # all models, with searched ones
+    tasks: tuple[Task, ...]  # dataset by dataset, the models in order
+    external_metrics: Mapping[str, Source] = field(default_factory=dict)  # file of external metrics by model
     comparison: PlannedComparison | None = None
-    lead: Mapping[str, Measure] = field(default_factory=dict)
-    """Primary measure by dataset."""
-
-    practical_difference: Mapping[str, float] = field(default_factory=dict)
-    """Minimum relevant difference by measure."""
-
+    lead: Mapping[str, Measure] = field(default_factory=dict)  # primary measure by dataset
+    practical_difference: Mapping[str, float] = field(default_factory=dict)  # minimum relevant difference by measure
     gates: tuple[PlannedGate, ...] = ()
-    records: str | None = None
-    """Folder or URL of the records. None for the runs folder."""
-
-    cache: str | None = None
-    """Folder or URL of the output cache. None for the runs folder, or for no cache."""
-
-    warnings: tuple[str, ...] = ()
-    """Valid settings that are probably not intended, a line each."""
-
+    records: str | None = None  # Folder or URL of the records. None for the runs folder.
+    cache: str | None = None  # Folder or URL of the output cache. None for the runs folder, or for no cache.
+    warnings: tuple[str, ...] = ()  # valid settings that are probably not intended, a line each
+    # findings without a message, with the origin of each file by path
     places: Mapping[str, Finding] = field(default_factory=dict)
-    """Findings without a message, with the origin of each file by path."""
-
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
-    """Custom metrics by name."""
-
+    metrics: Mapping[str, Metric] = field(default_factory=dict)  # custom metrics by name
+    # Reason why an output is late and is not read. None unless a night waits.
     late: Mapping[OutputKey, str] = field(default_factory=dict)
-    """Reason why an output is late and is not read. None unless a night waits."""
 
 
 def kind_of(measure: Measure) -> Kind | Literal["logs"]:

@@ -46,14 +46,9 @@ _SUPPORTED = {_TAG + kind for kind in ("int", "float", "bool", "null", "map", "s
 class Origin:
     """Place of a value."""
 
-    file: str
-    """YAML file as the command or `extends` spelled it, or `override key.path`."""
-
-    line: int | None
-    """From 1. None for an override or an argument."""
-
-    key: KeyPath = ()
-    """Key of an argument. Its name is then `file`."""
+    file: str  # YAML file as the command or `extends` spelled it, or `override key.path`
+    line: int | None  # From 1. None for an override or an argument.
+    key: KeyPath = ()  # Key of an argument. Its name is then `file`.
 
     def __str__(self) -> str:
         return self.file if self.line is None else f"{self.file}:{self.line}"
@@ -80,11 +75,8 @@ class Finding(NamedTuple):
     """A problem of a config and its place."""
 
     origin: Origin
-    path: KeyPath
-    """Path of the key. Empty for the whole file."""
-
-    message: str
-    """Problem and action."""
+    path: KeyPath  # Path of the key. Empty for the whole file.
+    message: str  # problem and action
 
     def __str__(self) -> str:
         origin, key = str(self.origin), dotted(self.path)

@@ -27,7 +27,6 @@ def planned(section: str, config: str = CONFIG) -> Plan:
 
 
 def test_every_other_model_is_compared_with_the_baseline():
-    """Where both are evaluated, by all measures that have scores of queries."""
     found = planned("{baseline: b}").comparison
 
     assert found is not None
@@ -45,7 +44,6 @@ def test_every_other_model_is_compared_with_the_baseline():
 
 
 def test_all_pairs_take_the_one_listed_first_for_the_baseline():
-    """Each pair once."""
     found = planned("{baseline: all_pairs}").comparison
 
     assert found is not None
@@ -54,7 +52,6 @@ def test_all_pairs_take_the_one_listed_first_for_the_baseline():
 
 
 def test_slices_are_searched_in_a_queries_table():
-    """Without the key no further column is read; with it all are, of each dataset that has a table; one must have."""
     with_table = CONFIG.replace("shop: {judgments: q, ", "shop: {judgments: q, queries: t, ")
     asked = planned("{baseline: a, search_slices: true}", with_table)
 
@@ -69,7 +66,6 @@ def test_slices_are_searched_in_a_queries_table():
 
 
 def test_measures_may_be_chosen():
-    """As a suite writes them, scores by their names; a dataset without them has none."""
     found = planned("{baseline: a, measures: ['ndcg@5,10', faithfulness]}").comparison
 
     assert found is not None
@@ -90,7 +86,6 @@ def test_measures_may_be_chosen():
     ],
 )
 def test_the_correction_goes_with_the_test(section, correction):
-    """The t test has no resamples to correct by."""
     found = planned(section).comparison
 
     assert found is not None
@@ -115,7 +110,6 @@ def test_the_correction_goes_with_the_test(section, correction):
     ],
 )
 def test_what_is_refused(section, message):
-    """At the line of the section, with what was likely meant."""
     assert refusal(planned, section) == f"a.yaml:5: comparison{message}"
 
 
@@ -140,7 +134,6 @@ def matters(section: str) -> dict[str, float]:
 
 
 def test_practical_differences_of_measures():
-    """Lines are spelled out as those of a suite are, and external scores go by their names."""
     assert matters('{"ndcg@5,10": 0.005, faithfulness: 0.1}') == {
         "ndcg@5": 0.005,
         "ndcg@10": 0.005,
@@ -166,7 +159,6 @@ def test_practical_differences_of_measures():
     ],
 )
 def test_wrong_practical_differences(section, finding):
-    """A measure that nobody measures, one without scores of queries, and no difference at all."""
     assert finding in refusal(matters, section)
 
 
@@ -179,7 +171,6 @@ suites: {s: [ap]}
 
 
 def test_a_dataset_without_the_baseline_is_warned_of():
-    """The models of a dataset without `a` are compared with nothing; a single model has nothing to compare with."""
     found = planned("{baseline: a}", SPLIT)
 
     assert found.comparison is not None
@@ -192,7 +183,6 @@ def test_a_dataset_without_the_baseline_is_warned_of():
 
 
 def test_each_dataset_has_the_first_baseline_with_an_output_there():
-    """What the warning says to write compares the models of both datasets, and is refused for unknown models."""
     found = planned("{baseline: [a, c]}", SPLIT)
 
     assert found.comparison is not None
@@ -215,7 +205,6 @@ def test_each_dataset_has_the_first_baseline_with_an_output_there():
     ],
 )
 def test_a_named_test_or_correction_leaves_no_primary_family(section, has_primary):
-    """A correction and a test that are named apply to every measure."""
     found = planned(section).comparison
 
     assert found is not None

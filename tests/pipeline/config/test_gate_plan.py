@@ -47,7 +47,6 @@ def gate(keys: str) -> PlannedGate:
 
 
 def test_a_gate_is_spelled_out():
-    """Percentages become shares, and what is written beside the figures is passed on."""
     found = gate(
         "measure: ndcg@10, models: candidate, against: self@accepted, margin: 2%, slices: [market], "
         "on_inconclusive: warn, fail_after: 2, waive: {until: 2026-12-31, owner: me, reason: why}"
@@ -61,7 +60,6 @@ def test_a_gate_is_spelled_out():
 
 
 def test_the_other_kinds_are_spelled_out():
-    """Queries that may be lost, limits, and the share of queries without output."""
     drop = gate("measure: ap, against: production, max_query_drop: 0.5, allow: 3")
     share = gate("measure: ap, against: production, max_query_drop: 0.5, allow: 5%")
     limit = gate("measure: ap, at_least: 0.1, at_most: 0.9")
@@ -100,12 +98,10 @@ EVERYWHERE = (
     ],
 )
 def test_a_gate_is_judged_where_its_measures_and_models_are(keys, tasks):
-    """A star leaves out the model that the others are compared with, and datasets without that model."""
     assert gate(keys).tasks == tasks
 
 
 def test_a_line_writes_several_measures_and_a_score_is_named():
-    """Cutoffs, and other tools' names, are read as in a suite; external scores by their names."""
     found = gate("measure: ['ndcg@5,10', map, faithfulness, ndcg@5], at_least: 0")
 
     assert [*map(str, found.measures)] == ["ndcg@5", "ndcg@10", "ap", "faithfulness"]
@@ -113,14 +109,12 @@ def test_a_line_writes_several_measures_and_a_score_is_named():
 
 
 def test_measures_are_those_of_the_profile():
-    """A gate's measure is the one of the suite: with the profile's defaults, and not the metric's own."""
     found = planned("measure: ndcg@10, at_least: 0", config="conventions: sklearn\n" + CONFIG)
 
     assert set(found.gates[0].measures) <= set(found.datasets[0].measures)
 
 
 def test_paths_start_at_the_config(folder):
-    """A record that is named by its path is found from wherever the command runs; a URL and a word stay."""
     Path("sub").mkdir()
     Path("sub/base.yaml").write_text(
         CONFIG + "  - {name: a, measure: ap, against: ../x#m, margin: 0}\n"
@@ -230,12 +224,10 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
     ],
 )
 def test_what_is_refused(keys, message):
-    """At the gate's line and key, with what was likely meant."""
     assert findings(planned, keys) == [f"a.yaml:15: gates[0]{message}"]
 
 
 def test_two_gates_of_one_name_are_refused():
-    """The record could not distinguish two gates of one name."""
     gates = "  - {name: a, max_missing: 0}\n  - {name: b, max_missing: 0}\n  - {name: a, max_missing: 1}\n"
 
     assert findings(planned, config=CONFIG + gates) == [
@@ -244,7 +236,6 @@ def test_two_gates_of_one_name_are_refused():
 
 
 def test_a_gate_that_judges_nothing_is_refused():
-    """With stars alone there is no name that could be wrong, and still no model."""
     alone = CONFIG.replace(', extra: "{model}.json"', "")
 
     assert findings(planned, "extra: cost, at_most: 1", config=alone) == [
@@ -253,7 +244,6 @@ def test_a_gate_that_judges_nothing_is_refused():
 
 
 def test_a_wrong_model_is_not_refused_in_a_gate_too():
-    """All findings come at once, but none that follows from another."""
     broken = CONFIG.replace("{outputs: {shop: c}}", "{owner: me}")
 
     assert findings(
@@ -279,13 +269,11 @@ DRIFTS = "against last_passed a model may lose a little each night and never fai
     ],
 )
 def test_a_margin_against_the_latest_alone_is_warned_of(others, warnings):
-    """Unless one against what was accepted judges the same models by the same measure."""
     assert [*planned("measure: ap, against: self@last_passed, margin: 1", *others).warnings] == warnings
 
 
 @pytest.mark.parametrize("record", ["last_passed", "accepted"])
 def test_a_model_that_earlier_evaluations_cannot_have_is_warned_of(record):
-    """Compared with a mistyped name, a gate would wait for its first night for ever; a `was` of a model is fine."""
     gate = "models: candidate, measure: ap, against: {}, max_query_drop: 0.5"
     message = "no model of this config is or was 'produktion'; did you mean 'production'?"
 
@@ -295,12 +283,10 @@ def test_a_model_that_earlier_evaluations_cannot_have_is_warned_of(record):
 
 
 def test_queries_lost_against_the_latest_are_no_drift():
-    """A query is lost in one night or not at all."""
     assert planned("measure: ap, against: self@last_passed, max_query_drop: 1").warnings == ()
 
 
 def test_a_gate_for_all_models_warns_of_models_without_external_metrics():
-    """A gate on a number of every model passes over those without `extra:`, and says which."""
     (warning,) = planned("extra: cost, at_most: 1").warnings
 
     assert warning == "a.yaml:15: gates[0].models: not judged because they have no `extra`: production, lexical"
@@ -308,7 +294,6 @@ def test_a_gate_for_all_models_warns_of_models_without_external_metrics():
 
 
 def test_looks_are_planned_and_undecided_outputs_warned_of():
-    """The error is 5% unless it is written; what blocks by default is said."""
     written = "measure: ap, against: self@accepted, margin: 0, looks: {changed_outputs: 90, since: 2026-11-01}"
     (found,) = planned(f"{written}, on_inconclusive: warn").gates
 
@@ -320,7 +305,6 @@ def test_looks_are_planned_and_undecided_outputs_warned_of():
 
 @pytest.mark.parametrize(("since", "n_warnings"), [("2026-11-20", 0), ("2026-11-21", 0), ("2026-11-22", 1)])
 def test_looks_that_are_renewed_after_the_night_are_warned_of(since, n_warnings):
-    """Until the night of that day nothing is renewed, whatever the clock says; a label is no night."""
     looks = f"looks: {{changed_outputs: 3, since: {since}}}, on_inconclusive: warn"
     written = f"measure: ap, against: self@accepted, margin: 1, {looks}"
     found = planned(written, date="2026-11-21").warnings
@@ -333,7 +317,6 @@ def test_looks_that_are_renewed_after_the_night_are_warned_of(since, n_warnings)
 
 
 def test_gates_that_are_judged_by_intervals_share_the_error_of_a_night():
-    """Two of four, for two count; by default each has its own."""
     gates = (
         "measure: ap, against: self@accepted, margin: 0",
         "measure: ap, at_least: 0",

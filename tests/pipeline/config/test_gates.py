@@ -39,13 +39,11 @@ def gate(keys: str) -> Gate:
     ],
 )
 def test_its_keys_tell_its_kind(keys, kind):
-    """A limit of 0 counts as written; whatever it judges, it may be waived and put off."""
     assert gate(keys).kind == kind
     assert gate(f"{keys}, models: [m], on_inconclusive: pass, fail_after: 2, {WAIVE}").kind == kind
 
 
 def test_what_is_left_out_has_its_default():
-    """All models and datasets, nothing forgiven."""
     read = gate("measure: ap, at_least: 0.5")
 
     assert (read.models, read.datasets, read.measure) == (("*",), ("*",), ("ap",))
@@ -53,7 +51,6 @@ def test_what_is_left_out_has_its_default():
 
 
 def test_a_percentage_is_a_share():
-    """A number, also of a variable, is one."""
     assert [gate(f"max_missing: {text}").max_missing for text in ("1%", "'0.01'")] == [Share(0.01), 0.01]
     margins = [gate(f"measure: ap, against: last_passed, margin: {text}").margin for text in ("-2.5 %", "2%", "1e-3")]
     assert list(map(str, margins)) == ["-2.5%", "2%", "0.001"]
@@ -103,7 +100,6 @@ OUT = "remove it"
     ],
 )
 def test_keys_that_do_not_go_together(keys, message):
-    """A gate of no kind or of two, one that lacks a key or has one to no effect, and limits that no figure holds."""
     assert refusal(gate, keys) == f"a.yaml:6: gates[0]: {message}"
 
 
@@ -156,12 +152,10 @@ PERCENTAGE = "write a number, or a percentage such as 2%"
     ],
 )  # fmt: skip
 def test_values_that_are_wrong(keys, message):
-    """At the line of the gate, with its number in the list."""
     assert refusal(gate, keys) == f"a.yaml:6: gates[0]{message}"
 
 
 def test_all_wrong_gates_come_at_once():
-    """All at once, each at its own line."""
     Path("a.yaml").write_text(SMALL + "{name: g, measure: ap}\n  - {max_missing: 0}\n", encoding="utf-8")
 
     assert findings(load, "a.yaml", (), {}) == [

@@ -31,7 +31,6 @@ def lead(*sections: str, config: str = CONFIG, overrides: tuple[str, ...] = ()) 
 
 
 def test_by_default_the_first_measure_leads():
-    """Whatever `practical_difference` names."""
     assert lead() == {"web": "ndcg@5", "shop": "ap", "stars": "rmse", "answers": "care"}
 
 
@@ -47,12 +46,10 @@ def test_by_default_the_first_measure_leads():
     ],
 )
 def test_the_lead_is_of_the_datasets_that_measure_it(written, led):
-    """As any tool writes it, one figure of a whole dataset too; other datasets lead with their first."""
     assert lead(f"lead: {written}") == {"web": "ndcg@5", "shop": "ap", "stars": "rmse", "answers": "care"} | led
 
 
 def test_an_override_names_the_lead():
-    """`--set` wins over the file, and nothing takes it away."""
     assert lead("lead: rr", overrides=("lead=ndcg@10",))["web"] == "ndcg@10"
     assert lead("lead: rr", overrides=("lead=",))["web"] == "ndcg@5"
 
@@ -70,19 +67,16 @@ def test_an_override_names_the_lead():
     ],
 )
 def test_wrong_leads(written, finding):
-    """A measure that there is not, one that nobody measures, and several."""
     assert refusal(lead, f"lead: {written}").startswith(finding)
 
 
 def test_without_scores_an_unknown_measure_is_corrected_too():
-    """By the names of the metrics."""
     found = refusal(lead, "lead: ndgc@10", config=CONFIG.replace(", answers: {scores: {care: }}", ""))
 
     assert found == "a.yaml:6: lead: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?"
 
 
 def test_models_that_are_compared_by_others_alone_are_warned_of():
-    """For then differences cannot lead with it; nothing is said where nothing was asked for."""
     compared = "comparison: {baseline: a, measures: [rr, ap]}"
     lead(compared, "lead: ndcg@10")
 

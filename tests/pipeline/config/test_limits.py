@@ -61,12 +61,10 @@ def doubling_merges() -> str:
     ids=["laughs", "merges", "nodes", "flow", "block", "keys", "aliases", "merged", "size"],
 )
 def test_a_bomb_of_yaml_is_refused_at_once(text: Callable[[], str], message: str):
-    """By the keys and values that it makes, how deep they stand, or its size."""
     assert message in refusal(text())
 
 
 def test_a_refusal_takes_little_memory():
-    """A process that refuses 10 MB of nodes needs less than 200 MB more than one that read nothing."""
     Path("a.yaml").write_text("[" + "a," * 4_900_000, encoding="utf-8")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refusal()
@@ -76,7 +74,6 @@ def test_a_refusal_takes_little_memory():
 
 
 def test_models_times_datasets_are_bounded():
-    """A thousand of each would be a million evaluations."""
     datasets, models = (", ".join(f"{letter}{i}: " for i in range(1000)) for letter in "dm")
     defaults = "defaults: {dataset: {judgments: j}, model: {outputs: '{dataset}{model}'}}"
 
@@ -96,7 +93,6 @@ def test_models_times_datasets_are_bounded():
     ids=["fifo", "socket", "device", "folder"],
 )
 def test_what_is_no_plain_file_is_never_opened(make: Callable[[], None]):
-    """A FIFO waits for a writer for ever, a device may have no end: as a config and as what one extends."""
     make()
 
     assert refusal("extends: odd\n" + CONFIG) == f"odd: {NOT_PLAIN}"
@@ -117,7 +113,6 @@ def test_what_is_no_plain_file_is_never_opened(make: Callable[[], None]):
     ids=["url", "zero byte", "long", "itself", "loop of links"],
 )
 def test_what_cannot_be_extended(name, message):
-    """A URL, a zero byte, a name that no system takes, the file itself by another name, a link to itself."""
     Path("link.yaml").symlink_to("a.yaml")
     Path("loop.yaml").symlink_to("loop.yaml")
 
@@ -132,7 +127,6 @@ def test_what_cannot_be_extended(name, message):
     ids=["place", "bomb", "surrogate", "zero byte"],
 )
 def test_overrides_made_to_harm_are_refused(override):
-    """A place of 6,000 digits, a bomb of YAML, and characters that no text has."""
     found = refusal(CONFIG, override)
 
     assert "\n" not in found
@@ -140,7 +134,6 @@ def test_overrides_made_to_harm_are_refused(override):
 
 
 def test_many_findings_that_say_the_same_are_one_line():
-    """The first place, and how many more there are: 10,000 lines tell no more."""
     models = "".join(f"  m{i}: {{outptus: o}}\n" for i in range(900))
     text = CONFIG.replace("models: {m: {outputs: o}}\n", f"models:\n{models}")
 
@@ -151,7 +144,6 @@ def test_many_findings_that_say_the_same_are_one_line():
 
 
 def test_many_findings_are_cut_with_their_number():
-    """50 lines, and how many more findings there are."""
     lines = refusal(CONFIG + "".join(f"k{i}: 1\n" for i in range(5_000))).splitlines()
 
     assert len(lines) == 51
@@ -163,5 +155,4 @@ def test_many_findings_are_cut_with_their_number():
     "number", [".nan", ".inf", "-.inf", "-1.0e+308", "1.0e+400", f"-1{'0' * 4000}", "[1]", "0.5e-1x"]
 )
 def test_numbers_that_no_setting_takes(setting, number):
-    """NaN, infinities and numbers beyond all bounds are refused."""
     assert setting in refusal(CONFIG, f"{setting}={number}")

@@ -33,7 +33,6 @@ def findings(*overrides: str, path: str = "a.yaml", environ: dict[str, str] | No
 
 
 def test_values_have_lines():
-    """A value under a key has the key's line, an item its own, the whole file the first."""
     write(a="# a comment\nname: x\nsuites:\n  search:\n    - ap\n    - rr\n")
 
     document = load("a.yaml")
@@ -51,14 +50,12 @@ def test_values_have_lines():
 
 @pytest.mark.parametrize("n_letters", [1, 50_000])
 def test_json_may_write_a_character_as_two_escapes(n_letters):
-    """RFC 8259 writes U+1F600 as \\ud83d\\ude00, in small files and in those that libyaml reads."""
     write(a=f'{{"name": "{"x" * n_letters}", "\\ud83d\\ude00": "\\uD83D\\uDE00 team"}}')
 
     assert load("a.yaml").data["\U0001f600"] == "\U0001f600 team"
 
 
 def test_scalars_are_read_by_the_safe_loader_but_dates_stay_text():
-    """Numbers, booleans and null are values; a date is the text that was written."""
     write(a="i: 10_000\nf: 0.5\nb: yes\nn: ~\nd: 2026-01-01\nt: 2026-01-01 10:00:00\ns: '1'\n")
 
     assert load("a.yaml").data == {
@@ -73,14 +70,12 @@ def test_scalars_are_read_by_the_safe_loader_but_dates_stay_text():
 
 
 def test_a_byte_order_mark_is_skipped():
-    """Windows editors write one."""
     Path("a.yaml").write_bytes(b"\xef\xbb\xbfname: x\r\n")
 
     assert load("a.yaml").data == {"name": "x"}
 
 
 def test_anchors_and_merge_keys():
-    """`<<` brings in entries, the first of several mappings winning, and the mapping's own win over all."""
     write(a="x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2, d: 2}\nz:\n  d: 3\n  <<: [*x, *y]\n  a: 3\nv: *x\n")
 
     document = load("a.yaml")
@@ -141,14 +136,12 @@ def test_anchors_and_merge_keys():
     ],
 )
 def test_what_one_file_is_refused_for(text, message):
-    """One line each: the file, the line, the key, what was found and what to do."""
     write(a=text)
 
     assert findings() == [message]
 
 
 def test_files_that_cannot_be_read():
-    """Missing, a folder, not UTF-8: said of the file as it was spelled."""
     Path("folder").mkdir()
     Path("latin.yaml").write_bytes(b"name: caf\xe9\n")
 
@@ -158,7 +151,6 @@ def test_files_that_cannot_be_read():
 
 
 def test_all_mistakes_of_all_files_come_at_once():
-    """A file that is extended twice is read once, and so its mistakes are said once."""
     write(
         base="no: 1\nb: !x 1\n", mid="extends: base.yaml\n", a="extends: [base.yaml, mid.yaml, gone.yaml]\na: 1\na: 2\n"
     )
@@ -175,7 +167,6 @@ def test_all_mistakes_of_all_files_come_at_once():
 
 
 def test_extends_merges_mappings_replaces_lists_and_takes_away_with_null():
-    """The extending file wins; every value keeps the file that wrote it."""
     write(
         sub__base="a: {x: 1, y: 2, z: {p: 1}}\nl: [1, 2, 3]\ngone: {k: 1}\n",
         a="extends: sub/base.yaml\na: {y: 3, z: {q: 2}}\nl: [4]\ngone: null\nnew: null\n",
@@ -191,7 +182,6 @@ def test_extends_merges_mappings_replaces_lists_and_takes_away_with_null():
 
 
 def test_of_several_extended_files_the_later_wins():
-    """And each is found beside the file that names it."""
     write(
         sub__top="v: top\nt: 1\n", sub__one="extends: top.yaml\nv: one\n", two="v: two\n",
         a="extends: [sub/one.yaml, two.yaml]\nw: a\n",
@@ -201,7 +191,6 @@ def test_of_several_extended_files_the_later_wins():
 
 
 def test_a_circle_of_extends_is_refused():
-    """The chain is shown, at the line that closes it."""
     write(a="extends: sub/b.yaml\n", sub__b="x: 1\nextends: ../a.yaml\n")
 
     assert findings() == [
@@ -211,7 +200,6 @@ def test_a_circle_of_extends_is_refused():
 
 @pytest.mark.parametrize(("value", "found"), [("1", "1"), ("[x.yaml, 2]", "2"), ("''", "''"), ("{a: 1}", "{'a': 1}")])
 def test_extends_takes_paths_only(value, found):
-    """A number, an empty text or a mapping is no file."""
     write(a=f"extends: {value}\n", x="b: 1\n")
 
     assert findings() == [f"a.yaml:1: extends: takes a file's path or a list of them; found {found}"]
@@ -227,13 +215,11 @@ mappings = st.recursive(
 
 @given(mappings, mappings, mappings)
 def test_merging_is_associative(one, two, three):
-    """A chain of files may be merged from its root or from its tip, where a key is of one kind throughout."""
     assert merge(merge(one, two), three) == merge(one, merge(two, three))
 
 
 @given(mappings)
 def test_merging_with_nothing_changes_nothing(one):
-    """The empty mapping is neutral on both sides, and a mapping on top of itself is itself."""
     assert merge(one, {}) == merge({}, one) == merge(one, one) == one
 
 
@@ -241,7 +227,6 @@ def test_merging_with_nothing_changes_nothing(one):
 
 
 def test_variables_are_expanded_and_the_raw_text_is_kept():
-    """`${NAME}`, a default for what is unset or empty, defaults in defaults, and `$$`; keys and a lone $ stay."""
     text = "a: '${X}/${Y:-y}/${E:-e}'\nb: ['${Y:-${X}-{model}}']\nc: $$X $5 $${X}\n${X}: 1\nd: ${E}\n"
     write(a=text)
 
@@ -260,14 +245,12 @@ def test_variables_are_expanded_and_the_raw_text_is_kept():
 
 
 def test_what_is_put_in_stays_text():
-    """A commit of digits alone is not a number."""
     write(a="commit: ${SHA}\n")
 
     assert load("a.yaml", environ={"SHA": "1234567"}).data == {"commit": "1234567"}
 
 
 def test_variables_under_tracking_are_not_kept():
-    """They may be secrets: neither a value nor a default used there is noted, unless it is used elsewhere too."""
     write(a="tracking: {uri: 'http://${USER}:${PASSWORD}@host', metric_name: '${X}'}\nx: ${X}\n")
 
     document = load("a.yaml", environ={"USER": "u", "PASSWORD": "p", "X": "x"})
@@ -277,7 +260,6 @@ def test_variables_under_tracking_are_not_kept():
 
 
 def test_unset_and_malformed_variables_are_refused_together():
-    """Each with the line and the key of the value; one that an extending file replaces is never asked for."""
     write(base="a: ${GONE}\nb: [1, '${B}']\n", a="extends: base.yaml\na: 1\nc: ${not a name}\n")
 
     assert findings() == [
@@ -314,7 +296,6 @@ def test_overrides_set_one_key_whole(override, expected):
 
 
 def test_overrides_say_where_they_came_from():
-    """A value set on the command line has no line, and its relative paths start in the working directory."""
     write(sub__a="x: {p: q}\n")
 
     document = load("sub/a.yaml", ["x.y.z=[1]", "x.y.z[0]=2"])
@@ -342,14 +323,12 @@ def test_overrides_say_where_they_came_from():
     ],
 )
 def test_overrides_that_are_refused(override, message):
-    """The key path stands for the line."""
     write(a="n: 1\nl: [1, 2]\n")
 
     assert findings(override) == [message]
 
 
 def test_all_wrong_overrides_come_at_once():
-    """And with them the variables that are not set."""
     write(a="n: ${X}\n")
 
     assert [line.split(":")[0] for line in findings("m", "n.x=1", "l=${Y}")] == [
@@ -362,7 +341,6 @@ def test_all_wrong_overrides_come_at_once():
 
 @given(st.text(max_size=8))
 def test_a_dotted_path_is_one_line(name):
-    """Whatever a name holds, an error about it stays on one line."""
     assert len(dotted(("models", name, 0)).splitlines()) == 1
 
 
@@ -370,7 +348,6 @@ def test_a_dotted_path_is_one_line(name):
 
 
 def test_defaults_stand_under_each_entry():
-    """Mappings merge, null takes a default away, and what a default filled in has the default's line."""
     write(
         a="defaults:\n  model:\n    params: {k: 1, b: 2}\n    owner: me\n"
         "models:\n  x:\n  y: {params: {k: 3, b: null}, owner: null}\n"
@@ -386,7 +363,6 @@ def test_defaults_stand_under_each_entry():
 
 
 def test_defaults_replace_files_whole_and_keep_to_the_kind():
-    """A file replaces a default's whole, keys of another kind of dataset are left out; outputs by dataset merge."""
     write(
         a="defaults:\n"
         "  dataset: {judgments: {path: q, format: trec}, queries: {path: t, format: csv},\n"
@@ -411,7 +387,6 @@ def test_defaults_replace_files_whole_and_keep_to_the_kind():
 
 
 def test_findings_are_sorted_and_what_is_wrong_in_a_default_is_said_once():
-    """Two models inherit one wrong line: it is named once, where it was written; two keys of a line are two."""
     write(a="models: {x: {}, y: {}, z: {owner: 2, team: 3}}\ndefaults: {model: {owner: 1}}\n")
     document = load("a.yaml")
 

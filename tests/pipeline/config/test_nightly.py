@@ -33,13 +33,11 @@ def section(nightly: str) -> Nightly:
     [("90s", 90), ("30m", 1_800), ("2h", 7_200), ("'0'", 0), ("0", 0), ("0s", 0), ("100m", 6_000)],
 )
 def test_durations_are_a_number_and_a_unit(written, seconds):
-    """h is 3,600 seconds and m is 60; 0 needs no unit."""
     assert section(f"{{wait: {written}}}").wait == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("written", ["30", "'1:30'", "2 h", "-1s", "1.5h", "2H", "h", "true", "[2h]", "P1D"])
 def test_what_is_no_duration_is_refused(written):
-    """A bare number could be seconds or minutes, and 1:30 either: neither is guessed at."""
     assert "write a number of seconds, minutes or hours, such as 90s, 30m or 2h, or 0" in refusal(
         section, f"{{wait: {written}}}"
     )
@@ -47,7 +45,6 @@ def test_what_is_no_duration_is_refused(written):
 
 @pytest.mark.parametrize("written", ["0", "59s", "90s", "90m", "2h", "36h"])
 def test_a_config_is_equal_to_its_dump_read_again(written):
-    """Durations survive, in whatever unit they are dumped."""
     config = loaded(f"{{wait: {written}, every: 45s}}").config
 
     assert Config.model_validate(config.model_dump()) == config
@@ -67,20 +64,17 @@ def test_a_config_is_equal_to_its_dump_read_again(written):
     ],
 )
 def test_wrong_nightly_sections(nightly, said):
-    """Each with the place and with what to write."""
     assert said in refusal(section, nightly)
 
 
 @pytest.mark.parametrize("ready", ["exists", "stable"])
 def test_no_marker_is_asked_for_where_files_tell(ready):
-    """The two words are no names of files."""
     found = loaded(f"{{ready: {ready}, wait: 1h}}")
 
     assert markers(found, plan(found, DATE)) == {}
 
 
 def test_a_marker_is_a_template():
-    """It is filled as the path of the output is: dataset, model, date, and own words, where the model's win."""
     found = loaded("{ready: '../{date}/{dataset}-{model}.{lang}'}")
 
     assert markers(found, plan(found, DATE)) == {
@@ -90,7 +84,6 @@ def test_a_marker_is_a_template():
 
 
 def test_an_unknown_word_in_a_marker_is_refused_with_its_line():
-    """With the words that there are."""
     found = loaded("{ready: '{modell}.done'}")
 
     with pytest.raises(
@@ -100,7 +93,6 @@ def test_an_unknown_word_in_a_marker_is_refused_with_its_line():
 
 
 def test_models_that_are_searched_for_may_not_be_there_yet():
-    """In vain until the first output is there; a model that is listed is not searched for."""
     found = loaded("", 'models: {"*": {outputs: "{date}/{model}"}}\n')
     Path(DATE).mkdir()
 
@@ -111,7 +103,6 @@ def test_models_that_are_searched_for_may_not_be_there_yet():
 
 
 def test_a_table_of_the_dataset_is_no_output_that_was_found():
-    """Judgments in the folder of the outputs match the template, too, and no model is called after them."""
     Path("web").mkdir()
     Path("web/qrels").touch()
     Path("a.yaml").write_text(
@@ -124,5 +115,4 @@ def test_a_table_of_the_dataset_is_no_output_that_was_found():
 
 
 def test_a_search_that_is_wrong_is_not_waited_for():
-    """Models cannot be searched for at a URL: the plan says so at once."""
     assert not unmatched_searches(loaded("", 'models: {"*": {outputs: "s3://bucket/{model}"}}\n'), DATE)

@@ -28,7 +28,6 @@ PAGE = "has another placeholder than {evaluation_id}; write a literal brace as {
 
 
 def test_targets_are_read_with_their_variables():
-    """A target of each kind; none by default."""
     config = loaded("{webhook: '${URL}'}", "{command: [pager, --now]}", "{metrics: b}").config
     assert [target.webhook or target.command or target.metrics for target in config.notify] == [
         *(ENVIRON["URL"], ("pager", "--now"), "b")
@@ -38,7 +37,6 @@ def test_targets_are_read_with_their_variables():
 
 
 def test_variables_of_targets_are_not_kept():
-    """As under `tracking`, what they hold is not among what a record keeps."""
     document = loaded("{webhook: '${URL}'}", "{command: ['${KEY}']}").document
 
     assert document.expansions == {}
@@ -61,7 +59,6 @@ def test_variables_of_targets_are_not_kept():
     ],
 )  # fmt: skip
 def test_wrong_targets(target, message):
-    """One target each, and nothing of its values in the message: it may be a secret."""
     assert refusal(loaded, target, environ=ENVIRON | {"EMPTY": ""}) == f"a.yaml:5: notify[0]{message}"
 
 
@@ -75,7 +72,6 @@ def test_wrong_targets(target, message):
     ],
 )
 def test_a_secret_that_would_be_recorded_is_refused(target, key):
-    """What a config says stays in every record: addresses of Slack and Teams and credentials are variables."""
     message = refusal(loaded, target)
 
     assert message.startswith(f"a.yaml:5: notify[0]{key}")
@@ -84,7 +80,6 @@ def test_a_secret_that_would_be_recorded_is_refused(target, key):
 
 
 def test_a_plain_address_may_be_written():
-    """A receiver of one's own has nothing secret; and a variable that is not set may stand for no target."""
     (target, off) = loaded("{webhook: 'https://eval.example.com/alerts'}", "{webhook: '${NONE:-}'}").config.notify
 
     assert target == Notify(webhook="https://eval.example.com/alerts")

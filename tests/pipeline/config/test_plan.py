@@ -62,7 +62,6 @@ def pairs(found: Plan) -> list[str]:
 
 
 def test_tasks_go_dataset_by_dataset_in_the_configs_order(folder):
-    """Models with one template are everywhere; a model with outputs by dataset only there."""
     found = planned(
         "datasets: {b: {judgments: q}, a: {judgments: q}}\n"
         "models:\n"
@@ -80,7 +79,6 @@ def test_tasks_go_dataset_by_dataset_in_the_configs_order(folder):
 
 
 def test_the_config_stage_reads_no_data():
-    """Loading and planning import no table, plot or tracking library."""
     heavy = {"pyarrow", "pandas", "mlflow", "joblib", "scipy"}
     code = f"import sys, rankledger.pipeline.config.plan; print(sorted({heavy} & set(sys.modules)))"
     root = Path(rankledger.pipeline.config.plan.__file__).parents[1]
@@ -91,7 +89,6 @@ def test_the_config_stage_reads_no_data():
 
 
 def test_a_dataset_takes_all_suites_of_its_kind_or_those_it_names():
-    """Its measures are distinct, in the order of its suites."""
     found = planned(
         "datasets: {a: {judgments: q}, b: {ratings: q}, c: {judgments: q, suites: [deep]}}\nmodels: {m: {outputs: o}}\n"
         + SUITES
@@ -107,7 +104,6 @@ def test_a_dataset_takes_all_suites_of_its_kind_or_those_it_names():
 
 
 def test_files_are_absolute_and_have_the_datasets_columns(folder):
-    """A file's own columns win; URLs and absolute paths stay; outputs take the dataset's columns too."""
     found = planned(
         "datasets:\n"
         "  d:\n"
@@ -128,7 +124,6 @@ def test_files_are_absolute_and_have_the_datasets_columns(folder):
 
 
 def test_paths_start_at_the_file_that_names_them(folder):
-    """A default's at the defaults' file, an extended file's at that one, one of `--set` in the working directory."""
     touch("../shared/base.yaml")
     Path("shared/base.yaml").write_text(
         "defaults: {dataset: {judgments: '{dataset}.q'}}\nmodels: {m: {outputs: {path: o}}}\n", encoding="utf-8"
@@ -149,7 +144,6 @@ def test_paths_start_at_the_file_that_names_them(folder):
 
 
 def test_templates_are_filled_with_names_date_and_own_keys(folder):
-    """A model's keys win over the dataset's; doubled braces are braces; a dataset's files know no model."""
     found = planned(
         "defaults:\n"
         "  dataset: {judgments: '{lang}/{dataset}/{date}/{{q}}'}\n"
@@ -173,7 +167,6 @@ DISCOVERY = "datasets: {d: {judgments: 'd/qrels.tsv'}, e: {judgments: 'e/qrels.t
 
 
 def test_models_are_found_by_their_outputs(folder):
-    """By name, at the place of `*`; listed models and the config's own files are not found again."""
     touch(
         "d/zz.tsv", "d/bm25.tsv", "d/qrels.tsv", "e/extra.tsv", "e/qrels.tsv", "d/.hidden.tsv", "d/x.csv", "d/mine.tsv"
     )
@@ -192,7 +185,6 @@ def test_models_are_found_by_their_outputs(folder):
 
 
 def test_a_found_model_is_expected_on_all_datasets_of_the_kinds_where_it_was_found():
-    """A rating predictor is not missed among the rankings."""
     touch("a/x", "c/y")
 
     found = planned(
@@ -204,14 +196,12 @@ def test_a_found_model_is_expected_on_all_datasets_of_the_kinds_where_it_was_fou
 
 
 def test_models_are_found_where_outputs_are_spelled_by_dataset():
-    """And evaluated only there."""
     touch("one/x", "e/y")
 
     assert pairs(planned(DISCOVERY + "models: {'*': {outputs: {d: 'one/{model}'}}}\n" + SUITES)) == ["d/x"]
 
 
 def test_a_search_may_find_only_listed_models():
-    """Nothing new is no mistake."""
     touch("o/x")
 
     assert pairs(planned(DISCOVERY + "models: {x: {outputs: o/x}, '*': {outputs: 'o/{model}'}}\n" + SUITES)) == [
@@ -232,14 +222,12 @@ def test_a_search_may_find_only_listed_models():
     ],
 )
 def test_discovery_that_cannot_work(outputs, line):
-    """The pattern that was searched is shown as it was written; judgments beside outputs are not models."""
     touch("d/qrels.tsv", "e/qrels.tsv")
 
     assert findings(DISCOVERY + f"models:\n  '*': {{outputs: {outputs}}}\n" + SUITES) == [f"a.yaml:4: {line}"]
 
 
 def test_a_file_whose_name_is_no_text_is_no_model():
-    """Linux takes any bytes as a name; no config, table or server can show them."""
     try:
         touch("d/\udcff.gz")
     except OSError:
@@ -251,7 +239,6 @@ def test_a_file_whose_name_is_no_text_is_no_model():
 
 
 def test_discovery_without_outputs_says_only_that():
-    """There is no pattern to search for."""
     assert findings(DISCOVERY + "models: {'*': {}}\n" + SUITES) == [
         "a.yaml:3: models.*: the model has no outputs" + ADD_OUTPUTS
     ]
@@ -259,7 +246,6 @@ def test_discovery_without_outputs_says_only_that():
 
 
 def test_search_matches_names_literally_and_globs_within_them(tmp_path):
-    """A model stands for the same name everywhere, never for a folder; words from the config are no patterns."""
     for name in ("[d]/a/a.tsv", "[d]/a/b.tsv", "[d]/b/b-1.tsv", "[d]/b/b-2.tsv", "d/c/c.tsv", "[d]/e/f/e.tsv"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -321,7 +307,6 @@ def test_search_matches_names_literally_and_globs_within_them(tmp_path):
     ],
 )
 def test_wrong_datasets(lines, found):
-    """At the line of the value."""
     assert findings(f"{lines}\nmodels: {{m: {{outputs: o}}}}\n{SUITES}") == [f"a.yaml:{found}"]
 
 
@@ -349,12 +334,10 @@ def test_wrong_datasets(lines, found):
     ],
 )
 def test_wrong_models(lines, found):
-    """At the line of the value."""
     assert findings(f"datasets: {{stdlib-search: {{judgments: q}}}}\n{lines}\n{SUITES}") == [f"a.yaml:{found}"]
 
 
 def test_one_file_with_a_column_for_each_model_is_two_outputs():
-    """The same path is the same output only if it is read the same way."""
     models = "models: {m: {outputs: {path: x, columns: {score: m}}}, n: {outputs: {path: x, columns: {score: n}}}}\n"
 
     assert pairs(planned("datasets: {d: {judgments: q}}\n" + models + SUITES)) == ["d/m", "d/n"]
@@ -380,7 +363,6 @@ def test_one_file_with_a_column_for_each_model_is_two_outputs():
     ],
 )
 def test_wrong_suites(suites, found):
-    """Mixed kinds, doubles, also by two names, none for the dataset, and measures that need what the dataset lacks."""
     text = f"datasets:\n  d: {{judgments: q}}\nmodels: {{m: {{outputs: o}}}}\nsuites: {{s: {suites}}}\n"
 
     assert findings(text) == [f"a.yaml:{line}" for line in found]
@@ -404,14 +386,12 @@ RECOMMENDED = "[novelty@5, gini, 'diversity(feature=genre)@5', 'calibration(feat
     ],
 )
 def test_measures_of_recommended_lists_need_what_they_look_at(files, found):
-    """What is missing is said once, with the measures that need it; entropy needs neither."""
     text = f"datasets:\n  d: {{judgments: q{files}}}\nmodels: {{m: {{outputs: o}}}}\nsuites: {{s: {RECOMMENDED}}}\n"
 
     assert findings(text) == [f"a.yaml:3: datasets.d: {line}" for line in found]
 
 
 def test_files_of_recommenders_are_found():
-    """With both files the measures are planned, and the files are the dataset's, which no model's output can be."""
     found = planned(
         "datasets: {d: {judgments: q, documents: c, interactions: '{dataset}.i'}}\nmodels: {m: {outputs: o}}\n"
         "suites: {s: [serendipity@5, 'diversity(feature=genre)@5']}\n"
@@ -423,7 +403,6 @@ def test_files_of_recommenders_are_found():
 
 
 def test_judgments_by_subtopic_are_enough_for_measures_of_subtopics():
-    """With `subtopics: true`, which may stand in the defaults, they are planned."""
     found = planned(
         "defaults: {dataset: {subtopics: true}}\ndatasets: {d: {judgments: {path: q, columns: {subtopic: intent}}}}\n"
         "models: {m: {outputs: o}}\nsuites: {s: [err_ia@10, nrbp, ndcg]}\n"
@@ -437,7 +416,6 @@ def test_judgments_by_subtopic_are_enough_for_measures_of_subtopics():
 
 
 def test_a_datasets_clusters_and_slices_win_over_those_of_all():
-    """An empty list is no slices, the id of a query no clusters."""
     found = planned(
         "cluster: user\nslices: [market, lang]\nmodels: {m: {outputs: o}}\ndatasets:\n"
         "  a: {judgments: q, queries: t}\n"
@@ -453,7 +431,6 @@ def test_a_datasets_clusters_and_slices_win_over_those_of_all():
 
 
 def test_clusters_and_slices_need_a_table_of_queries():
-    """What is missing is said at the dataset, or at its own key where it asked for them itself."""
     rest = "models: {m: {outputs: o}}\ndatasets:\n  a: {judgments: q}\n  b:\n    scores: {x: }\n    cluster: s\n"
 
     assert findings("cluster: user\nslices: [market]\n" + rest + "    slices: [l]\n" + SUITES) == [
@@ -468,7 +445,6 @@ def test_clusters_and_slices_need_a_table_of_queries():
 
 
 def test_scores_are_the_one_suite_of_their_dataset(folder):
-    """Each is a measure with its direction and range; what defaults hold of another kind is left there."""
     found = planned(
         "defaults: {dataset: {judgments: q, documents: c, subtopics: true, suites: [search], queries: '{dataset}.t'}}\n"
         "datasets: {web: , answers: {scores: {faithfulness: , latency: {direction: lower, range: [0, null]}}}}\n"
@@ -489,7 +465,6 @@ def test_scores_are_the_one_suite_of_their_dataset(folder):
 
 
 def test_a_dataset_of_scores_that_stands_in_the_defaults_gives_way_to_judgments():
-    """One that names its own kind takes no other from the defaults."""
     found = planned(
         "defaults: {dataset: {scores: {x: }}}\ndatasets: {a: {judgments: q}, b: }\n"
         "models: {m: {outputs: '{dataset}'}}\n" + SUITES
@@ -499,7 +474,6 @@ def test_a_dataset_of_scores_that_stands_in_the_defaults_gives_way_to_judgments(
 
 
 def test_a_config_of_scores_alone_needs_no_suites():
-    """The same score in two datasets is one measure."""
     found = planned(
         "datasets: {a: {scores: {x: , y: lower}}, b: {scores: {x: }}}\nmodels: {m: {outputs: '{dataset}.csv'}}\n"
     )
@@ -508,7 +482,6 @@ def test_a_config_of_scores_alone_needs_no_suites():
 
 
 def test_a_score_is_not_taken_for_a_sum_of_a_pooled_measure():
-    """In the table of scores `rmse.denominator` is a column of rmse; beside other measures it is a name like any."""
     text = "datasets:\n  r: {{ratings: q}}\n  s: {{scores: {{rmse.denominator: lower}}}}\n"
     models = "models: {{m: {{outputs: '{{dataset}}'}}}}\nsuites: {{x: [{measure}]}}\n"
 
@@ -528,7 +501,6 @@ def test_a_score_is_not_taken_for_a_sum_of_a_pooled_measure():
     ],
 )
 def test_a_score_is_not_taken_for_another_measure(scores, name, first, where):
-    """Tables and MLflow identify measures by their names."""
     text = f"datasets:\n  a: {{judgments: q}}\n  c: {{scores: {{x: }}}}\n  b: {{scores: {scores}}}\n"
 
     assert findings(text + "models: {m: {outputs: '{dataset}'}}\n" + SUITES) == [
@@ -538,7 +510,6 @@ def test_a_score_is_not_taken_for_another_measure(scores, name, first, where):
 
 
 def test_numbers_from_outside_are_found_as_outputs_are(folder):
-    """One file for each model that has any; a template knows no dataset, for they are of none."""
     touch("o/x.tsv")
     text = "datasets: {d: {judgments: q}}\nmodels:\n  a: {outputs: a, extra: '{model}/{size}.json', keys: {size: xl}}\n"
     text += "  b: {outputs: b}\n  '*': {outputs: 'o/{model}.tsv', extra: 'o/{model}.{date}'}\n"
@@ -556,7 +527,6 @@ def test_numbers_from_outside_are_found_as_outputs_are(folder):
 
 
 def test_was_is_the_old_name_of_one_model():
-    """Not all that are found, and not what it is called still."""
     message = "`was` is the old name of one model; write it under that model's new name"
     text = "datasets: {d: {judgments: q}}\nmodels:\n  a: {outputs: a, was: WAS}\n"
 
@@ -569,7 +539,6 @@ def test_was_is_the_old_name_of_one_model():
 
 
 def test_a_suite_of_which_nothing_can_be_measured_is_said_once():
-    """Its measures have no exact mean over the orders of ties; the dataset has another suite."""
     found = findings(
         "datasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nconventions: {ties: expected}\n"
         "suites: {s: [ndcg], t: [infap]}\n"
@@ -580,7 +549,6 @@ def test_a_suite_of_which_nothing_can_be_measured_is_said_once():
 
 
 def test_a_model_to_compare_with_must_be_there():
-    """It is refused on every dataset where it has no output, and its name is guessed."""
     assert findings(
         "datasets:\n  d: {judgments: q}\n  e: {judgments: q}\n"
         "models: {bm25: {outputs: {d: o}}, dense: {outputs: '{dataset}.tsv'}}\n"
@@ -595,7 +563,6 @@ def test_a_model_to_compare_with_must_be_there():
 
 
 def test_a_model_of_which_there_must_be_another_output():
-    """`{model}` is each model in turn: it is enough that m has the partner m-og, and none is called m-old."""
     assert findings(
         "datasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}, m-og: {outputs: p}}\n"
         "suites: {s: ['p_mrr(model={model}-og)', 'rbo(model={model}-og)', 'p_mrr(model={model}-old)']}\n"
@@ -606,7 +573,6 @@ def test_a_model_of_which_there_must_be_another_output():
 
 
 def test_clusters_that_a_measure_needs():
-    """They are asked for as other inputs are, with the key to add."""
     assert findings("datasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [robustness@10]}\n") == [
         "a.yaml:2: datasets.d: robustness@10: clusters are needed; add `cluster:`, their column of the queries table, "
         "or remove the measure"
@@ -614,7 +580,6 @@ def test_clusters_that_a_measure_needs():
 
 
 def test_all_mistakes_come_at_once_and_a_defaults_once():
-    """Datasets, suites and models together, in the order of lines."""
     assert findings(
         "defaults:\n  dataset: {judgments: '{x}'}\n  model: {outputs: '{y}'}\n"
         "datasets: {a: , b: {suites: [none]}}\nmodels: {m: , n: {outputs: {c: o}}}\n" + SUITES
@@ -631,7 +596,6 @@ def test_all_mistakes_come_at_once_and_a_defaults_once():
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=10))
 def test_doubled_braces_are_any_text(text):
-    """A text whose braces are doubled fills to itself, and a value is never read as a template."""
     assert fill(text.replace("{", "{{").replace("}", "}}"), {}) == text
     assert fill("{word}", {"word": text}) == text
 
@@ -647,7 +611,6 @@ def test_doubled_braces_are_any_text(text):
     ],
 )
 def test_absolute_paths(path, expected):
-    """Relative ones start at the folder; URLs are left alone."""
     assert absolute(path, Path("/base")) == expected
 
 
@@ -677,7 +640,6 @@ ENVIRON = {"DOCS": "docs", "ABS": "/abs", "BASE": "base/r"}
 
 
 def test_a_config_can_move_into_its_record(folder):
-    """Relative paths are rewritten, variables, URLs and absolute paths kept, and no machine's folder is named."""
     touch("a.yaml")
     Path("configs/a.yaml").write_text("name: n\n" + MOVING + SUITES, encoding="utf-8")
 
@@ -706,7 +668,6 @@ def test_a_config_can_move_into_its_record(folder):
 
 @pytest.mark.parametrize("place", ["runs/records/e", "configs", "configs/{odd} $X"])
 def test_a_moved_config_plans_the_same(place, monkeypatch):
-    """Whether records go elsewhere, beside the config or into a folder of odd name; and back from there."""
     found = planned(MOVING + SUITES, environ=ENVIRON)
     first = Path("configs/a.yaml")
     for target in (Path(place, "config.yaml"), Path("back.yaml")):

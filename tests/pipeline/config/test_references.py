@@ -32,7 +32,6 @@ ID = "20261120T020000Z-nightly.web-1f0c9a2b"
     ],
 )
 def test_what_is_written(text, record, model):
-    """A record with or without a model; what a model of the config is called is that model, whatever it looks like."""
     found = parse_reference(text, ["bm25", "org/m", "a#b"])
 
     assert (found.text, found.record, found.model) == (text, record, model)
@@ -63,11 +62,9 @@ LACKS = "lacks a record or a model; write it as in accepted#bm25"
     ],
 )
 def test_what_is_refused(text, message):
-    """With what was likely meant."""
     assert refusal(parse_reference, text, ["bm25"]) == message
 
 
 @given(st.text(st.sampled_from("self@#a/"), max_size=12))
 def test_the_parts_are_the_text(text):
-    """Whatever is written: the parts in a row are the text, so one of them can be put in another's place."""
     assert "".join(split_reference(text)) == text

@@ -41,14 +41,12 @@ def findings(text: str, *overrides: str, environ: dict[str, str] | None = None) 
 
 
 def test_what_is_left_empty_has_its_default():
-    """A key without a value counts as not written, for a whole section too."""
     empty = "seed:\nbootstrap:\nexecution: {jobs: }\ntracking: {uri: ~}\nconventions: ~\n"
 
     assert config(SMALL) == config(SMALL + empty)
 
 
 def test_everything_that_can_be_written_is_read():
-    """Each key of a dataset and a model away from its default."""
     read = config("""\
 name: full.1-a_b
 datasets:
@@ -99,7 +97,6 @@ tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
 
 
 def test_values_from_the_environment_become_what_is_wanted():
-    """A variable is text; a number, true or false is read from it where one is wanted."""
     text = SMALL + "bootstrap: {resamples: '${N:-1000}'}\ntracking: {enabled: '${ON}'}\nseed: ${SEED}\n"
 
     read = config(text, environ={"ON": "false", "SEED": "7"})
@@ -121,7 +118,6 @@ gates:
 
 @pytest.mark.parametrize("text", [QUICKSTART, SMALL, SCORED])
 def test_a_dump_reads_back_equal(text):
-    """As an object, as JSON and as YAML."""
     read = config(text)
     dump = read.model_dump(mode="json")
 
@@ -149,7 +145,6 @@ models = st.dictionaries(
 @given(models)
 @settings(max_examples=25)
 def test_any_dump_reads_back_equal(models):
-    """Whatever models are called and hold: the dump says the same."""
     read = Config.model_validate(
         {"name": "n", "datasets": {"d": {"judgments": "q"}}, "models": models, "suites": {"s": ["ap"]}}
     )
@@ -286,7 +281,6 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
     ],
 )  # fmt: skip
 def test_wrong_settings(line, message):
-    """In plain words: what was found, what to write; other tools' words are understood."""
     assert findings(SMALL + line) == [f"a.yaml:5: {message}"]
 
 
@@ -356,7 +350,6 @@ def test_wrong_settings(line, message):
     ],
 )  # fmt: skip
 def test_wrong_datasets(line, message):
-    """At the line of the key, with its path."""
     text = f"name: n\nmodels: {{m: {{outputs: o}}}}\nsuites: {{s: [ap]}}\ndatasets:\n  {line}\n"
 
     assert findings(text) == [f"a.yaml:5: datasets.{message}"]
@@ -394,7 +387,6 @@ def test_wrong_datasets(line, message):
     ],
 )  # fmt: skip
 def test_wrong_models(line, message):
-    """At the line of the key, with its path, on one line."""
     text = f"name: n\ndatasets: {{d: {{judgments: q}}}}\nsuites: {{s: [ap]}}\nmodels:\n  {line}\n"
 
     assert findings(text) == [f"a.yaml:5: models.{message}"]
@@ -412,7 +404,6 @@ def test_wrong_models(line, message):
     ],
 )
 def test_wrong_suites(suites, message):
-    """Each measure at its own line."""
     assert findings(SMALL.replace("{s: [ap]}", suites)) == [f"a.yaml:{message}"]
 
 
@@ -427,7 +418,6 @@ def test_wrong_suites(suites, message):
     ],
 )
 def test_measures_that_a_flow_list_has_split(suite, wholes):
-    """They are put together again, and said to want quotes, once each."""
     assert findings(SMALL.replace("[ap]", suite)) == [
         f"a.yaml:4: suites.s[{first}]: a comma splits items in [...]: quote it ('{whole}') or put it on its own line"
         for first, whole in wholes.items()
@@ -435,7 +425,6 @@ def test_measures_that_a_flow_list_has_split(suite, wholes):
 
 
 def test_a_parenthesis_that_never_closes_is_the_measures_own_mistake():
-    """The lines below it are not said to be parts of it."""
     found = findings(SMALL.replace("{s: [ap]}", "\n  s:\n  - ndcg(gain=exponential@10\n  - ap\n"))
 
     assert len(found) == 1
@@ -444,7 +433,6 @@ def test_a_parenthesis_that_never_closes_is_the_measures_own_mistake():
 
 
 def test_what_is_missing_or_empty():
-    """The file's first line stands for what is nowhere."""
     assert findings("seed: 1\n") == [
         f"a.yaml:1: the key '{key}' is missing; add it" for key in ("name", "datasets", "models", "suites")
     ]
@@ -463,7 +451,6 @@ OF_SCORES = (
 
 @pytest.mark.parametrize("suites", ["", "suites:\n", "suites: {}\n", "suites: {s: [ap]}\n"])
 def test_suites_may_be_left_out_where_all_datasets_are_of_scores(suites):
-    """Their scores, or those of logs, are what is measured; a mistake in a dataset does not make suites wanted."""
     read = config(OF_SCORES + suites)
 
     assert [dataset.kind for dataset in read.datasets.values()] == ["scores", "scores", "scores"]
@@ -482,18 +469,15 @@ def test_suites_may_be_left_out_where_all_datasets_are_of_scores(suites):
     ],
 )
 def test_suites_are_wanted_beside_a_dataset_of_judgments(suites, message):
-    """However many others are of scores."""
     assert findings(OF_SCORES.replace("{scores: {y: lower}}", "{judgments: q}") + suites) == [f"a.yaml:{message}"]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-a", "a b", "é", "a" * 101])
 def test_names_that_cannot_be_folders(name):
-    """The name is a part of a path and of a URL."""
     assert findings(SMALL, f"name='{name}'")[0].startswith(f"override name: found '{name}'; write up to 100 letters")
 
 
 def test_all_mistakes_come_at_once_in_the_order_of_lines():
-    """And what came from a default is said once, at the default."""
     text = """\
 name: n
 models: {m: , o: {owner: 1}}
@@ -513,7 +497,6 @@ datasets: {d: {judgments: q, dupes: 1}}
 @pytest.mark.parametrize("key", ["\\0", "[key]"])
 @pytest.mark.parametrize("text", ['"{}": 1\n', 'models: {{"{}": {{outputs: o, ownr: 1}}}}\n'])
 def test_keys_that_look_like_marks_of_pydantic(text, key):
-    """They are refused or taken as names, and never end the process."""
     lines = (
         SMALL + text.format(key) if text[0] == '"' else SMALL.replace("models: {m: {outputs: o}}\n", text.format(key))
     )
@@ -524,14 +507,12 @@ def test_keys_that_look_like_marks_of_pydantic(text, key):
 
 
 def test_no_message_shows_what_is_under_tracking():
-    """A variable there may be a secret."""
     text = SMALL + "tracking: {uri: ok, metric_name: '${SECRET}', enabled: '${SECRET}'}\n"
 
     assert not any("hush" in line for line in findings(text, environ={"SECRET": "hush"}))
 
 
 def test_a_long_value_is_cut():
-    """An error stays readable: 200 characters of a value, of a key, or of any text that another part quotes."""
     assert all(len(line) < 300 for line in findings(SMALL + f"seed: {'x' * 1000}\n"))
     assert all(len(line) < 700 for line in findings(SMALL + f"? {'x' * 100_000}\n: 1\n"))
     assert all(len(line) < 400 for line in findings(SMALL + f"suites: {{s: ['{'x' * 9_000}']}}\n"))
@@ -541,7 +522,6 @@ def test_a_long_value_is_cut():
 
 
 def test_the_schema_describes_every_key():
-    """Editors complete from it: each key is described, files may be strings, an extending file may be partial."""
     written = schema()
     sections = [written, *written["$defs"].values()]
     mappings = [section if "properties" in section else section["anyOf"][1] for section in sections]
@@ -562,7 +542,6 @@ def test_the_schema_describes_every_key():
 
 
 def test_credentials_come_from_the_environment(tmp_path):
-    """A password written in a config is refused, for it would stay in every record; one from the environment holds."""
     text = (
         'name: n\ndatasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\ntracking: {uri: "%s"}\n'
     )
@@ -584,7 +563,6 @@ def test_credentials_come_from_the_environment(tmp_path):
 
 @pytest.mark.parametrize("written", ["models: {m: {outputs: o, params: %s}}", "defaults: {model: {params: %s}}"])
 def test_params_hold_no_credentials_wherever_they_are_from(tmp_path, written):
-    """They are recorded as they are meant, and logged: a password from the environment would be, too."""
     config = tmp_path / "c.yaml"
     section = written % '{index: "https://ann:${PASSWORD}@search.example"}'
     rest = "name: n\ndatasets: {d: {judgments: q}}\nsuites: {s: [ap]}\n"

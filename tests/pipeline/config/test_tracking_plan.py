@@ -41,7 +41,6 @@ def of_b(lines: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_a_param_that_is_too_long_is_refused_at_its_line(enabled):
-    """Where tracking is disabled, too: a record may be logged later, and must not fail then."""
     disabled = ("name: n\n", f"name: n\ntracking: {{enabled: {enabled}}}\n")
 
     planned(of_b(f"    params: {{p: {'x' * 6_000}}}"), disabled)
@@ -51,7 +50,6 @@ def test_a_param_that_is_too_long_is_refused_at_its_line(enabled):
 
 
 def test_a_tag_or_an_owner_that_is_too_long_is_refused():
-    """Both are tags to MLflow, of 8,000 letters at most."""
     planned(of_b(f"    tags: {{t: {'x' * 8_000}}}\n    owner: {'x' * 8_000}"))
 
     assert findings(planned, of_b(f"    tags: {{t: {'x' * 8_001}}}\n    owner: {'x' * 8_001}")) == [
@@ -62,7 +60,6 @@ def test_a_tag_or_an_owner_that_is_too_long_is_refused():
 
 @pytest.mark.parametrize("key", ["params", "tags"])
 def test_names_that_are_one_to_mlflow_are_refused(key):
-    """`a!` and `a?` are both `a_` there, and one of the values would be lost; so are names that are too long."""
     planned(of_b(f'    {key}: {{a_: "1", b.c: "2", d/e: "3"}}'))
 
     assert findings(planned, of_b(f'    {key}: {{"a!": "1", "a?": "2"}}')) == [
@@ -75,7 +72,6 @@ def test_names_that_are_one_to_mlflow_are_refused(key):
 
 @pytest.mark.parametrize("tag", ["mlflow.user", "rankledger.evaluation", "rankledger.mine"])
 def test_tags_that_are_not_the_users_own_are_refused(tag):
-    """By `rankledger.evaluation` runs are found again; MLflow's own tags steer its pages."""
     kept = "tags that begin with `mlflow.` and `rankledger.` are set by MLflow and rankledger; rename it"
 
     assert findings(planned, of_b(f"    tags: {{{tag}: x}}")) == [f'a.yaml:7: models.b.tags."{tag}": {kept}']
@@ -83,7 +79,6 @@ def test_tags_that_are_not_the_users_own_are_refused(tag):
 
 
 def test_a_dataset_has_250_letters():
-    """Tags, inputs and runs are called by it."""
     planned(("{d: {", f"{{{'d' * 250}: {{"))
 
     assert findings(planned, ("{d: {", f"{{? {'d' * 251} : {{")) == [
@@ -92,7 +87,6 @@ def test_a_dataset_has_250_letters():
 
 
 def test_a_model_has_250_letters():
-    """Its run is called by it."""
     planned(("  a:", f"  {'a' * 250}:"))
 
     (found,) = findings(planned, ("  a:", f"  ? {'a' * 251}\n  :"))
@@ -100,7 +94,6 @@ def test_a_model_has_250_letters():
 
 
 def test_a_suite_that_makes_names_too_long_is_refused():
-    """The longest name is that of a tag, `rankledger.worst_slice.SUITE/MEASURE`: 23 letters before the figure's."""
     planned(("  s:", f"  {'s' * (250 - 23 - len('/ndcg_at_10'))}:"))
 
     (found,) = findings(planned, ("  s:", f"  {'s' * (251 - 23 - len('/ndcg_at_10'))}:"))
@@ -118,7 +111,6 @@ def test_a_suite_that_makes_names_too_long_is_refused():
     ],
 )
 def test_a_suite_that_is_called_like_a_section_of_another_is_refused(suite, owner):
-    """Its figures would hide what is said of the other's, or be hidden; beside intervals there is room for them."""
     changes = (("  s:", f"  {suite}: [ap]\n  s:"), ("name: n\n", "name: n\ncomparison: {baseline: a}\n"))
     if owner is None:
         planned(*changes)
@@ -129,7 +121,6 @@ def test_a_suite_that_is_called_like_a_section_of_another_is_refused(suite, owne
 
 @pytest.mark.parametrize("name", ["previous", "accepted"])
 def test_a_baseline_that_is_called_like_an_earlier_evaluation_is_refused(name):
-    """The difference to it and the change since then would have one name."""
     compared = ("name: n\n", f"name: n\ncomparison: {{baseline: {name}}}\n")
     (first, *_) = findings(planned, ("  a:", f"  {name}:"), compared)
 
@@ -139,7 +130,6 @@ def test_a_baseline_that_is_called_like_an_earlier_evaluation_is_refused(name):
 
 
 def test_models_that_are_one_to_mlflow_are_refused():
-    """As baselines, `a/x` and `a_x` are both `vs_a_x`; in the evaluation's own run both are `a_x` in any case."""
     names = [("  a:", "  a/x:"), ("  b:", "  a_x:")]
     third = ("    outputs: b\n", "    outputs: b\n  c: {outputs: c}\n")
     compared = ("name: n\n", "name: n\ncomparison: {baseline: all_pairs}\n")
@@ -164,7 +154,6 @@ def test_a_model_that_is_called_like_a_section_of_another_is_refused_where_figur
 
 
 def test_a_suite_called_extra_is_refused_beside_numbers_from_outside():
-    """What they are called is known only when they are read; alone, such a suite does no harm."""
     planned(("  s:", "  extra:"))
 
     assert findings(planned, ("  s:", "  extra:"), of_b("    extra: costs.json")) == [
@@ -173,7 +162,6 @@ def test_a_suite_called_extra_is_refused_beside_numbers_from_outside():
 
 
 def test_a_logged_model_is_not_every_model():
-    """Models that are searched for are several; a listed one may name its own."""
     Path("o").mkdir()
     Path("o/x").touch()
     found = "it names one logged model, not every model; list that model by name"
@@ -185,7 +173,6 @@ def test_a_logged_model_is_not_every_model():
 
 
 def test_all_mistakes_come_at_once():
-    """One line for each."""
     lines = findings(planned, of_b(f"    params: {{p: {'x' * 6_001}}}\n    tags: {{mlflow.user: me}}"))
 
     assert [line.partition(": ")[0] for line in lines] == ["a.yaml:7", "a.yaml:8"]
@@ -200,7 +187,6 @@ def promoted(uri: str = "models:/ranker/3", promote: str = PROMOTE) -> tuple[str
 
 
 def test_a_promotion_is_planned():
-    """Its words are those of the issue tracker's example; `when` may be left out, for there is no other."""
     (promote,) = [model.promote for model in planned(promoted(), GATES).models.values() if model.promote]
 
     assert (promote.registered, promote.alias, promote.when) == ("ranker", "champion", "gates_pass")
@@ -218,14 +204,12 @@ def test_a_promotion_is_planned():
     ],
 )
 def test_what_is_promoted_is_a_version_by_its_number(uri, found):
-    """An alias may have moved since the outputs were made, and a logged model is in no registry."""
     (line,) = findings(planned, promoted(uri), GATES)
 
     assert line.startswith(f"a.yaml:8: models.b.promote: {found}")
 
 
 def test_what_no_gate_judges_is_not_promoted():
-    """Neither without gates, nor where they are for other models."""
     nobody = "a.yaml:8: models.b.promote: no gate judges 'b', and what is not judged is not promoted; add a gate"
 
     assert findings(planned, promoted()) == [nobody]
@@ -233,7 +217,6 @@ def test_what_no_gate_judges_is_not_promoted():
 
 
 def test_a_promotion_needs_mlflow():
-    """Where tracking is disabled nobody would ever be asked to promote."""
     disabled = ("name: n\n", "name: n\ntracking: {enabled: false}\n")
 
     assert findings(planned, promoted(), GATES, disabled) == [
@@ -242,7 +225,6 @@ def test_a_promotion_needs_mlflow():
 
 
 def test_an_alias_is_of_one_model():
-    """Two models that are promoted to it would take it from each other, every night."""
     both = ("  a: {outputs: a}\n", f"  a: {{outputs: a, model_uri: 'models:/ranker/2', {PROMOTE}}}\n")
 
     assert findings(planned, both, promoted(), GATES) == [
@@ -252,7 +234,6 @@ def test_an_alias_is_of_one_model():
 
 
 def test_families_and_searches_are_no_version():
-    """Replicates are several models, and so is whatever `*` stands for."""
     for number in (1, 2):
         Path(f"b{number}").touch()
     family = ("    outputs: b\n", f"    outputs: b{{replicate}}\n    model_uri: models:/ranker/3\n    {PROMOTE}\n")
@@ -283,7 +264,6 @@ def test_families_and_searches_are_no_version():
     ],
 )
 def test_a_promotion_that_cannot_be_is_refused_at_its_key(promote, found):
-    """MLflow's own words, what it would refuse, an unknown rule and an unknown key."""
     assert any(
         line.startswith("a.yaml:8: ") and found in line for line in findings(planned, promoted(promote=promote), GATES)
     )

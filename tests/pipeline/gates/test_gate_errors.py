@@ -72,7 +72,6 @@ def spent(found: Evidence, verdict: Verdict, gate: PlannedGate, today: date = TO
     ],
 )
 def test_the_errors_of_a_gate(gate, failing, passing):
-    """Half of what 0.95 leaves on either side, all of it for a share; looks and other gates divide that of failing."""
     errors = errors_of(gate, 0.95)
 
     assert errors is not None
@@ -84,7 +83,6 @@ def test_the_errors_of_a_gate(gate, failing, passing):
     [planned_gate(max_query_drop=0.2, allow=3), planned_gate(max_missing=0.01), planned_gate(extra="cost", at_most=1)],
 )
 def test_gates_that_count_have_no_error(gate):
-    """What is counted is as it is: 4 queries of 3 that may drop are no false alarm."""
     assert errors_of(gate, 0.95) is None
     assert false_alarm_rate([gate], 0.95) == ""
 
@@ -116,7 +114,6 @@ def test_the_false_alarms_of_twenty_gates():
     ],
 )
 def test_slices_that_are_too_small_for_a_gate(gate, needed, small):
-    """Of 400 queries 60, 45 and 295 are in slices. By clusters of 10 queries all of them are too small."""
     markets = np.repeat(["de", "fr", "us"], [60, 45, 295])
     groups = Groups(slices={f"market={name}": markets == name for name in ("de", "fr", "us")})
     gate = change_gate(gate, slices=("market",))
@@ -174,7 +171,6 @@ def test_the_end_that_decides_a_failure_lies_at_the_error_of_a_look(sign):
 
 
 def test_a_long_upper_tail_moves_that_end_outward():
-    """Student's t alone would reach 3.3 standard errors: more for a tail above, barely more for one below."""
     skewed = np.random.default_rng(2).standard_exponential(300) - 1
     t = -t_quantile(0.05 / 90, 299)
 
@@ -183,7 +179,6 @@ def test_a_long_upper_tail_moves_that_end_outward():
 
 
 def test_looks_never_fail_what_one_night_would_not():
-    """Over many drops: what fails with looks fails without, and what passes stays so."""
     for mean in np.linspace(-0.01, 0.03, 9):
         with_looks, without = looked(dropped(mean)), looked(dropped(mean), no_drop())
         assert with_looks.outcome != "fail" or without.outcome == "fail"
@@ -203,7 +198,6 @@ def test_the_lines_of_a_gate_share_the_error_of_a_look():
 
 
 def test_of_few_queries_the_failing_end_is_that_of_scores_in_a_range():
-    """40 queries of which 1 changed are sparse: the betting interval, wider on the side that fails."""
     before = random_scores(40)
     after = np.where(np.arange(40) < 1, 0.0, before)
     with_looks, without = (
@@ -218,7 +212,6 @@ def test_of_few_queries_the_failing_end_is_that_of_scores_in_a_range():
 
 @pytest.mark.parametrize(("at_least", "at_most", "moved"), [(0.3, None, "ci_high"), (None, 0.3, "ci_low")])
 def test_the_end_that_fails_is_the_one_beyond_which_the_limit_is_broken(at_least, at_most, moved):
-    """A figure that is too low fails by its upper end, one that is too high by its lower end."""
     found = evidence(*before_and_after(BEFORE, BEFORE))
     one, shared = (of_slice(judge([floor(at_least=at_least, at_most=at_most, n_sharing=n)], found)) for n in (1, 20))
     stays = "ci_low" if moved == "ci_high" else "ci_high"
@@ -231,7 +224,6 @@ def test_the_end_that_fails_is_the_one_beyond_which_the_limit_is_broken(at_least
 
 
 def test_each_changed_output_is_a_look():
-    """Changed, unchanged, changed, changed back, changed: 1, 1, 2, 2, 3 looks; old scores have their verdict again."""
     gate = no_drop(looks=LOOKS)
     days: Mapping[str, str] = {}
     notes, outcomes = [], []
@@ -254,7 +246,6 @@ def test_each_changed_output_is_a_look():
 
 
 def test_scores_like_those_of_the_baseline_are_no_look():
-    """There is nothing to estimate, so that nothing can be found by mistake."""
     verdict = looked(BEFORE)
 
     assert (verdict.outcome, verdict.looks) == ("pass", LookCount(0, 90))
@@ -262,7 +253,6 @@ def test_scores_like_those_of_the_baseline_are_no_look():
 
 
 def test_another_margin_or_baseline_makes_an_output_new():
-    """The same scores of the model, held to another margin, or against other scores: three looks."""
     other = BEFORE.copy()
     other[0] = 0.123
     gates = no_drop(looks=LOOKS), no_drop(0.01, looks=LOOKS)
@@ -276,7 +266,6 @@ def test_another_margin_or_baseline_makes_an_output_new():
 
 @pytest.mark.parametrize("drop", [0.03, -0.03])
 def test_after_the_last_look_a_new_output_is_inconclusive(drop):
-    """Two of two looks are spent: neither a failure nor a pass counts, and none is added; renewed, it is the first."""
     gate = no_drop(looks=Looks(changed_outputs=2))
     days = {"a": "2026-11-01", "b": "2026-11-09"}
     verdict = looked(dropped(drop), gate, looks={KEY: days})
@@ -294,7 +283,6 @@ def test_after_the_last_look_a_new_output_is_inconclusive(drop):
 
 
 def test_looks_are_renewed_on_the_day_and_not_before():
-    """With `since` tomorrow, all looks count today; with today, those of yesterday do not."""
     days = {"a": "2026-11-01", "b": "2026-11-20"}
     tomorrow, today = (no_drop(looks=Looks(changed_outputs=90, since=TODAY + timedelta(days=n))) for n in (1, 0))
 
@@ -302,7 +290,6 @@ def test_looks_are_renewed_on_the_day_and_not_before():
 
 
 def test_an_output_that_was_seen_is_judged_after_the_last_look():
-    """Its part of the error is spent, and its verdict is the same again."""
     gate = no_drop(looks=Looks(changed_outputs=2))
     output = looked(dropped(0.03), gate).looks.output
     verdict = looked(dropped(0.03), gate, looks={KEY: {"a": "2026-11-01", output: "2026-11-02"}})
@@ -311,7 +298,6 @@ def test_an_output_that_was_seen_is_judged_after_the_last_look():
 
 
 def test_looks_that_are_not_known_leave_a_gate_inconclusive():
-    """Neither a failure nor a pass counts while earlier records cannot be reached; an unchanged model passes."""
     for drop in (0.03, -0.03):
         verdict = looked(dropped(drop), looks="the place is away")
         assert (verdict.outcome, verdict.looks) == ("inconclusive", None)
@@ -321,14 +307,12 @@ def test_looks_that_are_not_known_leave_a_gate_inconclusive():
 
 
 def test_looks_of_gates_that_are_gone_are_carried_on():
-    """A gate that a config leaves out for a while has not forgotten its looks."""
     (carried,) = looks_after([], [], {("old", "web", "dense"): {"a": "2026-11-01"}}, TODAY) or ()
 
     assert (carried.gate, carried.outputs) == ("old", {"a": "2026-11-01"})
 
 
 def test_lines_of_one_output_are_one_look():
-    """By two measures: one look, that both verdicts show."""
     both = [
         replace(scores, measures=(NDCG, RR), values=np.vstack([scores.values] * 2), weights=np.ones((2, 300)))
         for scores in before_and_after(BEFORE, dropped(0.03))

@@ -27,7 +27,6 @@ def normal(seed, n=200_000):
 
 @pytest.mark.parametrize("n_figures", [0, 1])
 def test_a_figure_alone_keeps_its_level(n_figures):
-    """With nothing beside it there is nothing to account for."""
     assert simultaneous([figure(normal(0, 100))] * n_figures, RULE) is RULE
 
 
@@ -48,7 +47,6 @@ def test_independent_figures_need_sidaks_level():
 
 
 def test_figures_that_move_as_one_need_no_more_than_one():
-    """Five times the same figure, in whatever units: 0.95, as for one."""
     moved = normal(0)
 
     assert simultaneous([figure(scale * moved) for scale in range(1, 6)], RULE).confidence == pytest.approx(
@@ -57,14 +55,12 @@ def test_figures_that_move_as_one_need_no_more_than_one():
 
 
 def test_a_figure_that_never_moves_costs_nothing():
-    """Two figures, of which one is the same in every resample: the level of one."""
     both = [figure(normal(0)), figure(np.full(200_000, 0.1), centre=0.1)]
 
     assert simultaneous(both, RULE).confidence == pytest.approx(0.95, abs=0.001)
 
 
 def test_the_level_is_that_of_the_greatest_distance_in_each_resample():
-    """A plain loop over 500 resamples of four skewed figures, and the tail of a normal beyond its quantile."""
     rng = np.random.default_rng(1)
     skewed = [rng.standard_exponential(500) - 1 for _ in range(4)]
     greatest = [max(abs(row[b] - 0.1) / np.std(row, ddof=1) for row in skewed) for b in range(500)]
@@ -76,7 +72,6 @@ def test_the_level_is_that_of_the_greatest_distance_in_each_resample():
 
 
 def test_a_level_beyond_all_resamples_takes_the_outermost():
-    """Far tails of few resamples: the interval spans all of them."""
     rare = [np.where(np.arange(200) < 12, side * 30.0, normal(seed, 200) / 10) for seed, side in ((0, 1), (1, -1))]
     rule = simultaneous([figure(row) for row in rare], RULE)
 
@@ -85,9 +80,6 @@ def test_a_level_beyond_all_resamples_takes_the_outermost():
 
 
 def test_a_gate_of_twelve_slices_errs_no_more_often_than_one_line():
-    """Where every slice is just at the margin, any failure is a false alarm, and only a pass of all lines is a wrong
-    release (Berger 1982): each in at most one of 40 gates. Of 200 samples, 0.025 and three standard errors are 0.058.
-    """
     found = list(
         outcomes(skewed(1.0), truth=-0.01, margin=0.01, n_queries=1200, n_slices=12, draws=200, resamples=2000)
     )

@@ -57,7 +57,6 @@ def judged(results, *, nights=0, first=None, **fields):
 
 @pytest.mark.parametrize("on_inconclusive", ["stop", "warn", "pass"])
 def test_effects(on_inconclusive):
-    """Passing passes and failing fails; what is undecided, or cannot be compared, has the effect that the gate sets."""
     found = {
         "pass": judged(SAME, on_inconclusive=on_inconclusive),
         "fail": judged(FALLEN, on_inconclusive=on_inconclusive),
@@ -70,7 +69,6 @@ def test_effects(on_inconclusive):
 
 
 def test_what_cannot_be_compared_says_why():
-    """The reason and the reference are those of the baseline."""
     verdict = judged(SAME, first=False)
 
     assert (verdict.reason, verdict.reference) == ("the judgments differ", "self@last_passed")
@@ -81,7 +79,6 @@ def test_what_cannot_be_compared_says_why():
     ("against", "first", "effect"), [(LATEST, True, "warn"), (LATEST, False, "stop"), (ACCEPTED, True, "stop")]
 )
 def test_the_first_night_has_no_last_passed(against, first, effect):
-    """Without an earlier evaluation a gate against `last_passed` warns; with one it blocks, as `accepted` does."""
     assert judged(SAME, first=first, against=against).effect == effect
 
 
@@ -96,7 +93,6 @@ def test_the_first_night_has_no_last_passed(against, first, effect):
     ],
 )
 def test_a_gate_fails_after_so_many_evaluations(before, fail_after, effect, said):
-    """This failure counts with those directly before it; until there are enough of them the gate warns."""
     verdict = judged(FALLEN, nights=before, fail_after=fail_after)
 
     assert (verdict.outcome, verdict.effect, verdict.nights) == ("fail", effect, before + 1)
@@ -108,7 +104,6 @@ def test_a_gate_fails_after_so_many_evaluations(before, fail_after, effect, said
     [(1, "warn", ("fail", "fail")), (2, "stop", ("inconclusive", "stop")), (2, "warn", ("inconclusive", "warn"))],
 )
 def test_a_count_that_is_not_known_is_no_first_failure(fail_after, on_inconclusive, found):
-    """Where the earlier records are away, one failure in a row is one; whether two are is undecided, and says why."""
     verdict = judged(FALLEN, nights="s3://eval: away", fail_after=fail_after, on_inconclusive=on_inconclusive)
 
     assert (verdict.outcome, verdict.effect) == found
@@ -118,7 +113,6 @@ def test_a_count_that_is_not_known_is_no_first_failure(fail_after, on_inconclusi
 
 
 def test_a_pass_ends_the_count():
-    """After seven failures a pass is a pass, of no night."""
     assert (judged(SAME, nights=7).effect, judged(SAME, nights=7).nights) == ("pass", 0)
 
 
@@ -131,7 +125,6 @@ def test_a_pass_ends_the_count():
     ],
 )
 def test_a_waiver_holds_through_its_last_day(until, effect, said):
-    """On the last day the gate still only warns, on the next it fails, and the reason names who answers for it."""
     verdict = judged(FALLEN, waive=Waive(until=until, owner="anna", reason="new index"))
 
     assert (verdict.outcome, verdict.effect) == ("fail", effect)
@@ -147,7 +140,6 @@ def test_a_waiver_holds_for_the_models_and_slices_that_it_names(named, effect):
 
 
 def test_a_waiver_is_spoken_of_where_it_is_used_alone():
-    """A gate that passes, or that only warns anyway, does not need it."""
     waive = Waive(until=TODAY, owner="anna", reason="new index")
 
     assert "waived" not in judged(SAME, waive=waive).reason
@@ -156,7 +148,6 @@ def test_a_waiver_is_spoken_of_where_it_is_used_alone():
 
 
 def test_a_measure_of_another_dataset_is_not_asked_of_this_one():
-    """Of a gate with two measures each dataset is judged by the one that it has."""
     gate = floor(at_least=0.01, tasks=(("web", "dense"), ("news", "dense")), measures=(NDCG, RR))
     found = judge([gate], evidence(scores("dense", VALUES), scores("dense", VALUES, RR, "news")))
 
@@ -164,14 +155,12 @@ def test_a_measure_of_another_dataset_is_not_asked_of_this_one():
 
 
 def test_a_baseline_without_the_measure_is_not_comparable():
-    """Its scores are there, but not of this measure."""
     (verdict,) = judge([no_drop(measures=(RR,))], evidence(scores("dense", VALUES, RR), scores(OLD, VALUES)))
 
     assert (verdict.outcome, verdict.reason) == ("not comparable", f"{BEFORE} has no scores of rr@10 on web")
 
 
 def test_verdicts_stand_in_the_order_of_gates_tasks_and_measures():
-    """What could not be judged stands in its place among the others."""
     tasks = (("web", "dense"), ("web", "gone"), ("web", "old"))
     gates = [floor(at_least=0.1, tasks=tasks), floor(at_least=0.1, name="other")]
     found = judge(gates, evidence(*SAME, scores("old", VALUES), failures={("web", "gone"): "file not found"}))
@@ -183,7 +172,6 @@ def test_verdicts_stand_in_the_order_of_gates_tasks_and_measures():
 
 
 def test_the_joint_level_is_that_of_the_gates_own_lines():
-    """Another gate beside changes nothing; the level is what `simultaneous` makes of this gate's differences."""
     groups = Groups(slices={f"part={i}": np.arange(120) % 2 == i for i in range(2)})
     values = random_scores(120)
     given = evidence(*before_and_after(values, values[::-1]), groups={"web": groups}, resamples=500)
@@ -199,7 +187,6 @@ def test_the_joint_level_is_that_of_the_gates_own_lines():
 
 
 def test_all_verdicts_come_to_one():
-    """A failing line fails the evaluation; an undecided one that must be settled leaves it inconclusive."""
     good, bad, open_ = judged(SAME), judged(FALLEN), judged(FEW)
 
     assert overall_outcome([good, judged(FEW, on_inconclusive="warn"), judged(FALLEN, fail_after=2)]) == "pass"

@@ -41,7 +41,6 @@ def crashed(before, after, measure=AP, gate=NO_CRASH, **given):
 
 @pytest.mark.parametrize(("n_crashed", "outcome"), [(0, "pass"), (3, "pass"), (4, "fail")])
 def test_as_many_queries_may_crash_as_are_allowed(n_crashed, outcome):
-    """Three of ten queries may drop by more than 0.5; the fourth is one too many."""
     before, after = np.full(10, 0.8), np.where(np.arange(10) < n_crashed, 0.1, 0.4)
     verdict = crashed(before, after)
 
@@ -50,7 +49,6 @@ def test_as_many_queries_may_crash_as_are_allowed(n_crashed, outcome):
 
 
 def test_what_has_no_scores_does_not_pass():
-    """No query that is defined on both sides: nothing is known of drops, which passed before."""
     verdict = crashed(np.full(10, np.nan), np.full(10, 0.4), MAE)
 
     assert verdict.outcome == "inconclusive"
@@ -58,7 +56,6 @@ def test_what_has_no_scores_does_not_pass():
 
 
 def test_the_worst_queries_are_named():
-    """At most five, those that lost most first, each with its score before and after."""
     before = np.array([0.9, 0.9, 1.0, 0.9, 0.9, 0.9, 0.9, 0.2])
     after = np.array([0.3, 0.1, 0.0, 0.2, 0.35, 0.25, 0.9, 0.0])
     verdict = crashed(before, after)
@@ -81,17 +78,14 @@ def test_a_drop_of_just_so_much_is_no_crash():
 
 
 def test_an_error_crashes_upwards():
-    """A query whose error is greater by 0.6 crashed; one whose error is less by 0.6 did not."""
     assert crashed([0.1, 0.8], [0.7, 0.2], MAE).estimate == 1
 
 
 def test_queries_that_one_model_leaves_undefined_are_not_counted():
-    """The error of a user without predictions is undefined, which is no crash."""
     assert crashed([0.1, np.nan], [np.nan, 0.7], MAE).estimate == 0
 
 
 def test_a_root_mean_square_crashes_on_its_own_scale():
-    """Root mean squared errors of 2 and 4 are 2 apart, though their squares are 12 apart."""
     measure = type(AP).parse("rmse")
     gate = change_gate(NO_CRASH, max_query_drop=2.5)
 
@@ -100,7 +94,6 @@ def test_a_root_mean_square_crashes_on_its_own_scale():
 
 
 def test_crashes_are_counted_slice_by_slice():
-    """Two of the five crashes are in the slice of 30 queries."""
     before, after = np.full(40, 0.8), np.where(np.arange(40) % 8 == 0, 0.1, 0.8)
     groups = {"web": Groups(slices={"market=de": (np.arange(40) >= 10) & (np.arange(40) < 40)})}
     gate = change_gate(NO_CRASH, slices=("market",))
@@ -135,7 +128,6 @@ def test_a_share_of_all_queries_may_crash(n_crashed, n, outcome, n_needed):
 
 
 def test_the_number_needed_shows_the_share():
-    """One of 40 lost is 2.5%: as many of the number needed are below 5%, and of one query fewer they are not."""
     verdict = crashed(np.full(40, 0.8), np.where(np.arange(40) < 1, 0.1, 0.8), gate=SHARE)
 
     def upper(n):
@@ -149,7 +141,6 @@ def test_the_number_needed_shows_the_share():
 
 
 def test_a_cluster_crashes_with_one_of_its_queries():
-    """Of 60 clusters of two queries, 12 hold one that crashed; and the lines of a gate share its error."""
     before, after = np.full(120, 0.8), np.where(np.arange(120) % 10 == 0, 0.1, 0.8)
     masks = {"market=de": np.arange(120) < 60}
     groups = {"web": Groups(clusters=np.arange(120) // 2, slices=masks)}
@@ -168,7 +159,6 @@ def test_a_cluster_crashes_with_one_of_its_queries():
 
 @pytest.mark.parametrize(("share", "outcome"), [(0.0, "pass"), (7 / 700, "pass"), (8 / 700, "fail")])
 def test_a_share_of_the_queries_may_be_missing(share, outcome):
-    """Of 700 queries 7 may be without output, which is 1%; 8 are too many."""
     (verdict,) = judge([COMPLETE], evidence(missing={("web", "dense"): share}))
 
     assert (verdict.outcome, verdict.estimate, verdict.limit) == (outcome, share, 0.01)
@@ -176,7 +166,6 @@ def test_a_share_of_the_queries_may_be_missing(share, outcome):
 
 
 def test_an_output_that_was_refused_is_incomplete():
-    """There is no share then: the reason is that of the refusal."""
     reason = "dense.tsv: query 'q17' ranks document 'd4' twice (lines 3 and 9); keep one"
     (verdict,) = judge([COMPLETE], evidence(failures={("web", "dense"): reason}))
 
@@ -185,7 +174,6 @@ def test_an_output_that_was_refused_is_incomplete():
 
 
 def test_what_is_incomplete_is_not_evaluated_further():
-    """The other gates of the task say so, and only warn: `complete` fails already. External metrics are judged."""
     floor = planned_gate(name="floor", tasks=(*TASKS, ("news", "dense")), at_least=0.1)
     both = [scores("dense", np.full(40, 0.5) + np.arange(40) / 100, dataset=name) for name in ("web", "news")]
     found = judge(
@@ -204,7 +192,6 @@ def test_what_is_incomplete_is_not_evaluated_further():
 
 @pytest.mark.parametrize("on_inconclusive", ["stop", "warn"])
 def test_a_complete_gate_that_only_warns_does_not_open_the_others(on_inconclusive):
-    """Where it need not yet fail, what could not be evaluated comes to what the undecided comes to."""
     late = change_gate(COMPLETE, fail_after=2)
     floor = planned_gate(name="floor", at_least=0.1, on_inconclusive=on_inconclusive)
     found = judge([late, floor], evidence(failures={("web", "dense"): "gone"}))
@@ -217,7 +204,6 @@ def test_a_complete_gate_that_only_warns_does_not_open_the_others(on_inconclusiv
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_two_complete_gates_the_one_that_blocks_counts(order):
-    """One only warns, the other fails: that is enough to stop the release, and the others need not, in either order."""
     gates = [change_gate(COMPLETE, name="early", fail_after=2), COMPLETE][::order]
     floor = planned_gate(name="floor", at_least=0.1)
     *_, verdict = judge([*gates, floor], evidence(failures={("web", "dense"): "gone"}))
@@ -226,7 +212,6 @@ def test_of_two_complete_gates_the_one_that_blocks_counts(order):
 
 
 def test_without_a_complete_gate_what_is_missing_is_inconclusive():
-    """Nothing asks for completeness, and nothing can be said: the reason is that of the refusal."""
     floor = planned_gate(name="floor", at_least=0.1)
     (verdict,) = judge([floor], evidence(failures={("web", "dense"): "dense.tsv: file not found"}))
 
@@ -234,7 +219,6 @@ def test_without_a_complete_gate_what_is_missing_is_inconclusive():
 
 
 def test_a_baseline_without_output_is_not_comparable():
-    """Production's output was refused: the candidate is compared with nothing, and the reason says why."""
     gate = change_gate(NO_CRASH, against=Reference("production", None, "production"))
     baselines = {("gate", "web", "dense"): Baseline("production", "production")}
     refused = {("web", "production"): "production.tsv: empty"}
@@ -263,7 +247,6 @@ def test_a_baseline_without_output_is_not_comparable():
     ],
 )
 def test_an_external_metric_is_compared_with_its_limit(external, outcome, reason):
-    """120 ms are allowed, with nothing estimated; what is not there is not judged."""
     (verdict,) = judge([COST], evidence(external_metrics=external))
 
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
@@ -272,7 +255,6 @@ def test_an_external_metric_is_compared_with_its_limit(external, outcome, reason
 
 @pytest.mark.parametrize(("number", "outcome"), [(120.0004, "fail"), (119.99999, "pass"), (120.00000000001, "fail")])
 def test_a_number_is_written_with_the_digits_that_part_it_from_its_limit(number, outcome):
-    """Six digits of each are 120, which is allowed: one passes, the others fail, and all are written in full."""
     (verdict,) = judge([COST], evidence(external_metrics={"dense": {"latency_p95_ms": number}}))
 
     assert (verdict.outcome, verdict.reason.split("; ")[0]) == (outcome, f"latency_p95_ms of dense is {number!r}")

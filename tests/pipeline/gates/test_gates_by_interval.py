@@ -70,9 +70,6 @@ def test_a_planted_regression_fails():
 
 
 def test_random_swaps_without_effect_pass():
-    """A tenth of 2,000 queries moves by 0.16 up or down: a standard error of 0.0011, and 0.005 is 4.5 of them, so that
-    the low end is above -0.005 in 99 of 100 samples.
-    """
     found = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -95,7 +92,6 @@ def test_a_drop_that_may_be_more_than_allowed_is_inconclusive():
 
 @pytest.mark.parametrize("drop", [0.002, 0.008])
 def test_the_number_needed_settles_it(drop):
-    """The same queries again and again: with 70% of the number needed nothing is decided, with 140% it is."""
     before = random_scores(500)
     after = before - drop + noise(500, 0.1)
 
@@ -109,7 +105,6 @@ def test_the_number_needed_settles_it(drop):
 
 
 def test_a_difference_at_its_limit_is_never_settled():
-    """A drop of just what is allowed: however many queries, the interval holds it."""
     verdict = judged(no_drop(0.25), np.full(400, 0.5), 0.25 + np.tile([-0.125, 0.125], 200))
 
     assert (verdict.outcome, verdict.n_needed) == ("inconclusive", None)
@@ -126,7 +121,6 @@ def test_queries_that_all_move_alike_may_hide_others(drop, outcome):
 
 
 def test_nothing_is_written_as_minus_zero():
-    """Neither the limit of a margin of 0 nor the interval of a drop that ends at 0 has a sign."""
     before = random_scores(60)
 
     assert str(judged(no_drop(0.0), before, before).limit) == "0.0"
@@ -134,7 +128,6 @@ def test_nothing_is_written_as_minus_zero():
 
 
 def test_20_queries_decide_a_plain_case_alone():
-    """Twenty queries that all drop by 0.05 of 0.5 settle no margin of 0.005; a collapse from 0.9 to 0 is settled."""
     before = np.linspace(0.4, 0.8, 20)
     verdict = judged(no_drop(), before, before - 0.05)
 
@@ -160,7 +153,6 @@ def test_20_queries_decide_a_plain_case_alone():
     ],
 )
 def test_an_unchanged_model_has_not_dropped_and_is_not_better(gate, outcome):
-    """Where every query scores as before nothing dropped, by any margin, and nothing is better by 0.002 or 2%."""
     values = random_scores(30)
     verdict = judged(gate, values, values)
 
@@ -203,7 +195,6 @@ def test_what_few_queries_decide_is_judged_by_few_degrees_of_freedom(seed, relat
 
 @pytest.mark.parametrize(("n_crashes", "n"), [(1, 100), (2, 60), (0, 30)])
 def test_a_few_crashes_beside_noise_pass_no_small_margin(n_crashes, n):
-    """Crashes that decide the mean mark it; and of 30 queries without one the interval is too wide for 0.01."""
     after = 0.5 + noise(n, 0.02 if n_crashes else 0.2)
     after[:n_crashes] -= 0.5
 
@@ -214,7 +205,6 @@ def test_a_few_crashes_beside_noise_pass_no_small_margin(n_crashes, n):
     ("gain", "outcome"), [(0.01, "pass"), (0.0021, "inconclusive"), (0.001, "fail"), (-0.01, "fail")]
 )
 def test_beating_production_takes_more_than_standing_beside_it(gain, outcome):
-    """With a standard error of 0.00045, better by 0.002 is shown by 0.01, not decided by 0.0021, refuted by 0.001."""
     before = random_scores(2000)
     verdict = judged(BEATS, before, before + gain + noise(2000, 0.02))
 
@@ -223,7 +213,6 @@ def test_beating_production_takes_more_than_standing_beside_it(gain, outcome):
 
 
 def test_a_margin_of_0_allows_no_drop():
-    """Nor does it ask for a rise. A model that is better by 22 standard errors passes, and the reason says so."""
     before = random_scores(2000)
     verdict = judged(no_drop(0.0), before, before + 0.01 + noise(2000, 0.02))
 
@@ -238,7 +227,6 @@ def test_a_margin_of_0_allows_no_drop():
     [(0.99, "pass", "1.00%", "above"), (0.95, "fail", "5.00%", "below"), (0.98, "inconclusive", "2.00%", "")],
 )
 def test_a_relative_margin_asks_for_a_share_of_the_figure(share, outcome, percent, side):
-    """Of a mean of 0.5, 98% are 0.49: what keeps 99% is 0.005 above that, what keeps 95% is 0.015 below."""
     before = np.linspace(0.25, 0.75, 1001)
     verdict = judged(no_drop(Share(0.02)), before, share * before + noise(1001, 0.01))
 
@@ -254,7 +242,6 @@ def test_a_relative_margin_asks_for_a_share_of_the_figure(share, outcome, percen
     [(1.01, "pass", "worsened by 1.00%"), (1.05, "fail", "worsened by 5.00%"), (0.9, "pass", "improved by 10.00%")],
 )
 def test_a_relative_margin_of_an_error_allows_a_share_more(share, outcome, said):
-    """Of an error of 0.5, 102% are 0.51: 0.505 is below that, 0.525 above, and 0.45 is better than before."""
     before = np.linspace(0.25, 0.75, 1001)
     verdict = judged(no_drop(Share(0.02)), before, share * before + noise(1001, 0.01), MAE)
 
@@ -268,7 +255,6 @@ def test_a_relative_margin_of_an_error_allows_a_share_more(share, outcome, said)
     ("change", "outcome", "said"), [(0.1, "fail", "worsened by 0.1000 ["), (-0.1, "pass", "improved by 0.1000 [")]
 )
 def test_an_error_worsens_as_it_rises(change, outcome, said):
-    """A mean absolute error that is greater by 0.1 is a fall of 0.1, and is called no drop."""
     before = random_scores(400)
     verdict = judged(no_drop(), before, before + change + noise(400, 0.01), MAE)
 
@@ -278,7 +264,6 @@ def test_an_error_worsens_as_it_rises(change, outcome, said):
 
 
 def test_a_gate_at_its_margin_errs_as_often_as_it_says():
-    """Of 1,000 skewed samples whose true drop is the margin, at most 25 fail and 25 pass; the others are undecided."""
     found = Counter(
         line for (line,) in outcomes(skewed(0.3), truth=-0.005, margin=0.005, n_queries=500, draws=1000, resamples=1000)
     )
@@ -320,7 +305,6 @@ def test_a_share_is_one_of_the_absolute_value_of_the_baseline(margin, mean, outc
 
 @pytest.mark.parametrize(("mean", "size", "outcome"), [(0.01, 0.5, "inconclusive"), (0.2, 0.5, "pass")])
 def test_no_share_is_taken_of_a_score_that_may_be_zero(mean, size, outcome):
-    """A tau of 0.01 with a standard error of 0.025 may be 0; one of 0.2 is 8 of them away. Identical outputs pass."""
     before = mean + noise(400, size).clip(-0.9, 0.9) - noise(400, size).clip(-0.9, 0.9).mean()
     gate = no_drop(Share(0.1))
     verdict = judged(gate, before, before + 0.0001 + noise(400, 0.01, 2), TAU)
@@ -339,7 +323,6 @@ def test_no_share_is_taken_of_a_score_that_may_be_zero(mean, size, outcome):
     ("drop", "written", "outcome"), [(0.00496, "0.00496", "pass"), (0.005004, "0.005004", "fail"), (0.006, "0.006", "")]
 )
 def test_a_figure_is_written_with_the_digits_that_part_it_from_its_limit(drop, written, outcome):
-    """A drop of 0.00496 is not written as the 0.0050 that is allowed; its interval is 0.000001 wide."""
     before = np.full(400, 0.5)
     verdict = judged(no_drop(), before, before - drop + noise(400, 1e-6 / 4))
 
@@ -349,7 +332,6 @@ def test_a_figure_is_written_with_the_digits_that_part_it_from_its_limit(drop, w
 
 
 def test_two_limits_are_both_named():
-    """A figure between them passes, and a reader sees by what; its interval is that of 95%."""
     (found,) = judge([floor(at_least=0.3, at_most=0.6)], evidence(scores("dense", 0.5 + noise(400, 0.2))))
 
     assert found.reason.endswith("; at least 0.3 is asked for and at most 0.6 is allowed")
@@ -379,7 +361,6 @@ def test_a_long_tail_that_a_sample_may_lack_counts_without_a_range(limit, outcom
 
 
 def test_an_undecided_slice_is_not_judged_unless_asked_for():
-    """Of 400 queries that hardly changed, 40 vary by 0.3: a standard error of 0.047 decides no margin of 0.01."""
     before = np.full(400, 0.5)
     after = before + np.concatenate([noise(40, 0.3), noise(360, 0.001)])
     groups = {"web": Groups(slices={"market=de": np.arange(400) < 40, "market=fr": np.arange(400) >= 40})}
@@ -401,9 +382,6 @@ def test_an_undecided_slice_is_not_judged_unless_asked_for():
 
 
 def test_slices_of_the_gates_columns_are_judged_beside_all():
-    """Each slice of `market` with 60 queries has a verdict; one of 29 is not judged, and passes; one of another column
-    has none.
-    """
     before = random_scores(400)
     masks = {"market=de": np.arange(400) < 60, "market=fr": np.arange(400) >= 371, "length=long": np.arange(400) < 200}
     found = judge(
@@ -420,7 +398,6 @@ def test_slices_of_the_gates_columns_are_judged_beside_all():
 
 
 def test_clusters_are_what_is_counted():
-    """Of 400 queries in 25 clusters there are too few to judge by, though the queries would be enough."""
     before = random_scores(400)
     groups = {"web": Groups(clusters=np.arange(400) % 25)}
     verdict = judged(no_drop(), before, before - 0.1 + noise(400, 0.01), groups=groups)
@@ -438,7 +415,6 @@ def test_what_is_below_the_limit_of_trust_is_not_rounded_up_to_it():
 
 
 def test_queries_that_all_dropped_alike_are_not_called_the_same():
-    """400 queries that each lose 0.25 have dropped, though their differences do not vary."""
     verdict = judged(no_drop(0.125), np.full(400, 0.5), np.full(400, 0.25))
 
     assert verdict.reason.startswith("ndcg@10 of dense dropped by 0.2500 [")
@@ -457,9 +433,6 @@ def test_an_interval_that_is_not_that_of_the_tables_says_why():
 
 
 def test_several_datasets_share_one_level():
-    """Two independent datasets: the level of both failing ends is that of the square root, 0.975, and that of the ends
-    that pass is the level of one.
-    """
     before = random_scores(400)
     gate = no_drop(tasks=(("web", "dense"), ("news", "dense")))
     found = judge(
@@ -477,7 +450,6 @@ def test_several_datasets_share_one_level():
 
 
 def test_intervals_of_two_kinds_share_the_error():
-    """Beside an unchanged slice, which costs nothing, and one of few moved queries, which takes half of the 5%."""
     before = random_scores(400)
     after = before.copy()
     after[105:] -= 0.1 * np.random.default_rng(0).random(295)
@@ -496,7 +468,6 @@ def test_intervals_of_two_kinds_share_the_error():
 
 
 def test_a_model_beside_changes_no_plain_verdict():
-    """With another model in the sample that this gate does not judge, the same verdict to the last bit."""
     before = random_scores(400)
     own = before_and_after(before, before + noise(400, 0.05))
 
@@ -520,7 +491,6 @@ def test_a_model_beside_changes_no_plain_verdict():
     ],
 )
 def test_a_figure_is_held_to_its_limits(asked, outcome, words):
-    """A mean reciprocal rank of 0.5 with a standard error of 0.01: 0.3 and 0.6 are 10 of them and more away."""
     found = judge([floor(measures=(RR,), **asked)], evidence(scores("dense", 0.5 + noise(400, 0.2), RR)))
 
     assert found[0].outcome == outcome
@@ -532,14 +502,12 @@ def test_a_figure_is_held_to_its_limits(asked, outcome, words):
 
 @pytest.mark.parametrize(("at_least", "outcome"), [(0.3, "pass"), (0.499, "inconclusive"), (0.6, "fail")])
 def test_equal_scores_are_judged_by_their_range(at_least, outcome):
-    """400 queries that all score 0.5 settle what is far from it; of other scores, nothing says how far they may be."""
     (found,) = judge([floor(at_least=at_least)], evidence(scores("dense", np.full(400, 0.5))))
 
     assert (found.outcome, found.interval, found.mark) == (outcome, "exact", "degenerate")
 
 
 def test_equal_errors_leave_nothing_to_judge_by():
-    """An error has no greatest value: of 400 that are all 0.5 nobody knows how far the next may be off."""
     (found,) = judge([floor(at_most=0.7, measures=(MAE,))], evidence(scores("dense", np.full(400, 0.5), MAE)))
 
     assert (found.outcome, found.n_needed, found.mark) == ("inconclusive", None, "degenerate")
@@ -547,7 +515,6 @@ def test_equal_errors_leave_nothing_to_judge_by():
 
 
 def test_a_figure_of_few_non_zero_scores_is_judged_by_its_range():
-    """Of 400 scores 4 are not 0: far below 0.3, and not settled at 0.008."""
     results = scores("dense", np.where(np.arange(400) < 4, 0.5, 0.0))
     ((low,), (near,)) = (judge([floor(at_least=limit)], evidence(results)) for limit in (0.3, 0.008))
 
@@ -556,7 +523,6 @@ def test_a_figure_of_few_non_zero_scores_is_judged_by_its_range():
 
 
 def test_the_thirty_topics_of_a_track_settle_a_level():
-    """30 topics of which 2 found nothing: 0.67 is at least 0.3; no success among 30 is below 0.2, by 0.116 at most."""
     topics = np.concatenate([np.linspace(0.4, 1, 28), [0, 0]])
     hits = Measure.parse("success@10")
     (level,) = judge([floor(at_least=0.3)], evidence(scores("dense", topics)))
@@ -567,7 +533,6 @@ def test_the_thirty_topics_of_a_track_settle_a_level():
 
 
 def test_a_figure_that_is_undefined_is_inconclusive():
-    """No query counts: there is no figure, and the reason says so."""
     results = [scores("dense", np.full(40, np.nan), MAE), scores(OLD, random_scores(40), MAE)]
     figure = judge([floor(at_most=1, measures=(MAE,))], evidence(*results))
     difference = judge([no_drop(measures=(MAE,))], evidence(*results))
@@ -579,7 +544,6 @@ def test_a_figure_that_is_undefined_is_inconclusive():
 
 
 def test_a_resample_without_figure_leaves_nothing_to_judge_by():
-    """A slice-like measure that three of 40 queries define: some resamples hold none of them."""
     values = np.full(40, np.nan)
     values[:3] = 0.1, 0.2, 0.4
     found = judge([floor(at_most=1, measures=(MAE,))], evidence(scores("dense", values, MAE)))
@@ -589,7 +553,6 @@ def test_a_resample_without_figure_leaves_nothing_to_judge_by():
 
 
 def test_the_reason_says_where_a_drop_sits_that_does_not_pass():
-    """60 of 300 queries fell from 0.5 to 0.1, which is named; or all fell by 0.08, which no slice is to blame for."""
     families = Groups(columns={"family": ["internet"] * 60 + ["files"] * 240})
     inside, everywhere = noise(300, 0.02) - np.repeat([0.4, 0.0], [60, 240]), noise(300, 0.02) - 0.08
     rule = SearchRule(0.05, 0, Workers(jobs=1))
