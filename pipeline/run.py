@@ -15,7 +15,7 @@ import yaml
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.data.inputs import Inputs, read_inputs
 from rankledger.pipeline.data.joined import DataWarning, Scores
-from rankledger.pipeline.delivery.deliver import deliver
+from rankledger.pipeline.delivery.outbox import deliver
 from rankledger.pipeline.history.analysis import analyze, check_comparison, score_recall
 from rankledger.pipeline.history.manifest import build_manifest, describe_environment
 from rankledger.pipeline.inference.tables import QueryChange

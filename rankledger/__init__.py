@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.commands.reproduce import reproduce
     from rankledger.pipeline.commands.upkeep import TaggedOutputs, Verification, accept, prune, tag_outputs, verify
     from rankledger.pipeline.data.inputs import Validation
-    from rankledger.pipeline.delivery.deliver import SyncResult, sync
+    from rankledger.pipeline.delivery.outbox import SyncResult, sync
     from rankledger.pipeline.explain import Explanation
     from rankledger.pipeline.history.compare import compare
     from rankledger.pipeline.history.comparison import ComparisonReport
@@ -92,7 +92,7 @@ _MODULES = {
     "pipeline.commands.reproduce": ("reproduce",),
     "pipeline.commands.upkeep": ("TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"),
     "pipeline.data.inputs": ("Validation",),
-    "pipeline.delivery.deliver": ("SyncResult", "sync"),
+    "pipeline.delivery.outbox": ("SyncResult", "sync"),
     "pipeline.explain": ("Explanation",),
     "pipeline.history.compare": ("compare",),
     "pipeline.history.comparison": ("ComparisonReport",),

@@ -382,14 +382,14 @@ def sync(**arguments: Any) -> None:
     Example:
         rankledger sync --records s3://eval/records
     """
-    from rankledger.pipeline.delivery.deliver import sync
+    from rankledger.pipeline.delivery.outbox import sync
 
     failed = False
     for synced in sync(**arguments):
         done = ["uploaded"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
         done += [f"alert sent to {target}" for target in synced.alerted]
-        done += synced.promotions
+        done += [*synced.delivered, *synced.promotions]
         done += [f"not delivered: {synced.reason}"] if synced.reason else []
         done += [f"not promoted: {synced.unpromoted}"] if synced.unpromoted else []
         terminal.print_lines(f"{synced.evaluation_id}: {', '.join(done)}")

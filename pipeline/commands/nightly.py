@@ -23,8 +23,8 @@ from rankledger.pipeline.config.schema import STABLE, Loaded, Nightly, load
 from rankledger.pipeline.config.sources import OutputKey, Source
 from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
-from rankledger.pipeline.delivery.deliver import deliver
 from rankledger.pipeline.delivery.mlflow.promotion import pending_promotions
+from rankledger.pipeline.delivery.outbox import deliver
 from rankledger.pipeline.history.manifest import build_failed_manifest
 from rankledger.pipeline.record.evaluation import Evaluation as Plain
 from rankledger.pipeline.record.evaluation import Tables

@@ -42,7 +42,13 @@ from rankledger.pipeline.support.errors import InputError, shorten
 MANIFEST = "manifest.json"
 
 RECEIPTS = ("receipt.json", "promotion.json")
-"""Files of a record that are written after its manifest: receipts of the delivery to MLflow and of promotions."""
+"""Receipts of the delivery to MLflow and of promotions, which are written after a record's manifest."""
+
+
+def is_receipt(file: str) -> bool:
+    """Return whether a file of a record is a receipt. Those of installed targets are `receipt-NAME.json`."""
+    return file in RECEIPTS or (file.startswith("receipt-") and file.endswith(".json"))
+
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """As messages write them, in any locale."""

@@ -1,25 +1,31 @@
-"""Find and open the MLflow store of a config or record. An untrusted record never chooses one."""
+"""MLflow stores: the one of a config or record, and the child process that talks to it.
+
+An untrusted record never chooses a store.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import MANIFEST, TrackingState
 from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
 from rankledger.pipeline.support.errors import InputError, TrackingError
-from rankledger.pipeline.support.text import public_uri
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.record.mlflow_process import TrackingStore
-
+from rankledger.pipeline.support.progress import stage
+from rankledger.pipeline.support.text import public_uri, without_credentials
 
 _DATABASE = "sqlite:///"
 _ADDRESS = re.compile(r"[A-Za-z0-9.-]+:[0-9]+(/.*)?")  # of a server, whose scheme was forgotten
@@ -27,10 +33,106 @@ _VARIABLE = "MLFLOW_TRACKING_URI"
 _NAME_A_STORE = f"name the store with --tracking-uri, or set {_VARIABLE}"
 
 
+_DEFAULTS = {  # unless the user set them
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's own settings hang for minutes on a server that is away
+    "PGCONNECT_TIMEOUT": "8",
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",  # looking for them takes as long as many an answer
+}
+
+
+class TrackingStore:
+    """MLflow store, through a child process that loads MLflow as soon as the store is entered."""
+
+    def __init__(self, uri: str, artifacts: Path, *, timeout: timedelta) -> None:
+        """Describe a store without contacting it. `timeout` is the time limit of each answer."""
+        self.public_uri = public_uri(uri)
+        self.timeout = timeout.total_seconds()
+        self._uri = uri
+        self._artifacts = artifacts
+        self._process: subprocess.Popen[str] | None = None
+        self._problem = ""
+
+    def __enter__(self) -> TrackingStore:
+        self._stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                env={**_DEFAULTS, **os.environ, _VARIABLE: self._uri},
+                text=True,
+                encoding="utf-8",
+            )
+        except OSError as error:  # which delays the delivery, and costs no evaluation
+            self._problem = f"MLflow's process cannot be started: {error.strerror or error}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                with suppress(OSError):  # a request that nobody read
+                    pipe.close()  # type: ignore[union-attr]
+        self._stderr.close()
+
+    def deliver(self, record: Path, *, metric_name: str, max_metrics: int) -> dict[str, Any]:
+        """Log the runs of a record, each once. Return the fields of `Receipt` on them.
+
+        Raises:
+            TrackingError: The store cannot be reached or refuses something. Some runs may be logged.
+        """
+        options = {"metric_name": metric_name, "max_metrics": max_metrics, "artifacts": str(self._artifacts)}
+        return dict(self.ask("deliver", record=str(record.absolute()), **options))
+
+    def ask(self, call: str, **arguments: Any) -> Any:
+        """Return the result of a function of the child process, by its name in `worker.CALLS`.
+
+        Raises:
+            TrackingError: The store cannot be reached, refuses something or does not answer in time.
+        """
+        process, is_late = self._process, threading.Event()
+        if process is None or process.stdin is None or process.stdout is None:
+            raise TrackingError(self._problem, unreachable=True)
+
+        def give_up() -> None:
+            is_late.set()
+            process.kill()
+
+        timer = threading.Timer(self.timeout, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            with stage("Waiting for MLflow"):
+                with suppress(OSError):  # the process ended, as its answer tells
+                    process.stdin.write(f"{json.dumps([call, arguments])}\n")
+                    process.stdin.flush()
+                line = process.stdout.readline()
+        finally:
+            timer.cancel()
+        if not line and is_late.is_set():
+            problem = f"no answer within {self.timeout:g} s (tracking.timeout)"
+            raise TrackingError(f"MLflow at {self.public_uri}: {problem}", unreachable=True)
+        if not line:
+            self._stderr.seek(0)
+            last_words = without_credentials(self._stderr.read()[-2_000:].strip(), self._uri)
+            raise RuntimeError(f"the process that speaks to MLflow ended: {last_words}")
+        answer = json.loads(line)
+        if "bug" in answer:
+            raise RuntimeError(answer["bug"])
+        if "error" in answer:
+            raise TrackingError(answer["error"], unreachable=answer["unreachable"])
+        return answer["result"]
+
+
 def open_store(tracking: Tracking, workspace: Workspace) -> TrackingStore:
     """Return the tracking store of a config, to be entered."""
-    from rankledger.pipeline.record.mlflow_process import TrackingStore
-
     artifacts = workspace.runs_dir / "mlflow-artifacts"
     return TrackingStore(_uri(tracking.uri, workspace), artifacts, timeout=tracking.timeout)
 

@@ -79,7 +79,18 @@ class PromotionReceipt:
         return {settled.model: settled for settled in self.promotions}
 
 
-_Kind = TypeVar("_Kind", Receipt, PromotionReceipt)
+@dataclass(frozen=True)
+class TargetReceipt:
+    """Proof that an installed target got an evaluation."""
+
+    evaluation_id: str
+    manifest_sha256: str
+    target: str
+    text: str  # what the target returned
+    delivered: str  # in UTC
+
+
+_Kind = TypeVar("_Kind", Receipt, PromotionReceipt, TargetReceipt)
 
 
 def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
@@ -90,6 +101,11 @@ def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
 def read_promotions(records: Records, evaluation_id: str) -> PromotionReceipt | None:
     """Return the receipt of an evaluation's promotions. None if none is settled yet."""
     return _read(records, evaluation_id, RECEIPTS[1], PromotionReceipt)
+
+
+def read_target_receipt(records: Records, evaluation_id: str, target: str) -> TargetReceipt | None:
+    """Return the receipt of an installed target. None if it did not get the evaluation yet."""
+    return _read(records, evaluation_id, f"receipt-{target}.json", TargetReceipt)
 
 
 def _read(records: Records, evaluation_id: str, file: str, kind: type[_Kind]) -> _Kind | None:
@@ -103,9 +119,12 @@ def _read(records: Records, evaluation_id: str, file: str, kind: type[_Kind]) ->
     return found[1]
 
 
-def write_receipt(records: Records, receipt: Receipt | PromotionReceipt) -> None:
-    """Write a receipt of a delivery or of promotions."""
-    file = RECEIPTS[isinstance(receipt, PromotionReceipt)]
+def write_receipt(records: Records, receipt: Receipt | PromotionReceipt | TargetReceipt) -> None:
+    """Write a receipt into its record."""
+    if isinstance(receipt, TargetReceipt):
+        file = f"receipt-{receipt.target}.json"
+    else:
+        file = RECEIPTS[isinstance(receipt, PromotionReceipt)]
     records.write(f"{receipt.evaluation_id}/{file}", json_file(receipt))
 
 

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from rankledger.pipeline.gates.verdicts import SpentLooks, Verdict
 from rankledger.pipeline.inference.tables import QueryChange, RankedDocument
 from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
-from rankledger.pipeline.record.manifest import MANIFEST, RECEIPTS, Manifest, RecordedBaseline, finding, read_typed
+from rankledger.pipeline.record.manifest import MANIFEST, Manifest, RecordedBaseline, finding, is_receipt, read_typed
 from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -287,7 +287,7 @@ def refuse_unknown(manifest: Manifest, file: Path, tasks: Iterable[tuple[str, st
 
 def unexpected_files(record: Evaluation) -> Iterator[str]:
     """Yield the files and folders that are no part of the record, a line each."""
-    known = {MANIFEST, *RECEIPTS, *record.manifest.files}
+    known = {MANIFEST, *record.manifest.files}
     for path in sorted(record.path.iterdir()):
-        if path.name not in known:
+        if path.name not in known and not is_receipt(path.name):
             yield f"{path}: is not part of the record; remove it"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.delivery.mlflow.delivery import Delivered, deliver, open_experiment
-from rankledger.pipeline.delivery.mlflow.payload import History, Run, RunInput
+from rankledger.pipeline.delivery.mlflow.runs import Run, RunInput
+from rankledger.pipeline.delivery.mlflow.send import Delivered, deliver, open_experiment
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.histories import Points, points_in
 
@@ -104,19 +104,28 @@ class Ledger:
         """Assert that the history of evaluations has the points of these and of all checked before, each once."""
         (name,) = {run.experiment for runs in evaluations for run in runs}
         for history in (run.history for runs in evaluations for run in runs if run.history):
-            self._points[name] |= {(key, history.step, history.time, value) for key, value in history.metrics.items()}
+            self._points[name] |= {(key, history.step, history.end, value) for key, value in history.metrics.items()}
         assert self.points(name) == sorted(self._points[name])
 
     def points(self, name: str) -> Points:
         """The points of a history, whose server is asked directly."""
         return points_in(f"http://{self.proxy.server}", name)["web", "bm25"]
 
-    def _history(self) -> History:
+    def _history(self) -> Run:
         """The night after the last one, of a history."""
         night = len(self._names)
         tags = {"rankledger.kind": "history", "rankledger.dataset": "web", "rankledger.model": "bm25"}
         metrics = {key: value + night for key, value in FIGURES["bm25"].items()}
-        return History("bm25 history", tags, START, 20_000 + night, START + night, metrics)
+        return Run(
+            experiment=self._series,
+            name="bm25 history",
+            start=START,
+            end=START + night,
+            tags=tags,
+            metrics=metrics,
+            task=("web", "bm25"),
+            step=20_000 + night,
+        )
 
     def _run(self, model: str | None, place: int, **fields: Any) -> Run:
         name = self._names[-1]

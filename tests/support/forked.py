@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rankledger.pipeline.record import mlflow_process as client
+from rankledger.pipeline.record import mlflow_stores as client
 
 ROOT = Path(__file__).parents[2]
 _MESSAGE = 1 << 20  # bytes: longer than any environment
@@ -137,7 +137,7 @@ def import_mlflow() -> None:
     """Import what the process that talks to MLflow's server needs."""
     from rankledger.pipeline.delivery.mlflow import worker
 
-    worker._Client("")
+    worker.load_mlflow()
     import mlflow.store.tracking.rest_store
     import mlflow.tracking.client
     import mlflow.tracking.request_header.registry  # noqa: F401

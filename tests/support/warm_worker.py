@@ -21,7 +21,7 @@ import pytest
 from filelock import FileLock
 
 from rankledger.pipeline.delivery.mlflow import worker
-from rankledger.pipeline.record import mlflow_process as client
+from rankledger.pipeline.record import mlflow_stores as client
 from tests.support.forked import Forked, Loaded, import_mlflow, loaded
 
 COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"]

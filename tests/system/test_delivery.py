@@ -32,7 +32,7 @@ from tests.pipeline.delivery.test_delivery import (  # noqa: F401
     write,
 )
 from tests.support.faulty_proxy import proxy_to
-from tests.support.manifests import record_of_tables, whole
+from tests.support.manifests import whole, write_tables
 from tests.support.warm_worker import warm_workers
 
 
@@ -85,8 +85,8 @@ def test_what_is_too_much_for_one_request_takes_several(mlflow, tmp_path):
     }
     manifest = whole(dict(base.manifest) | changes)
     summary = tuple(Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures)
+    record = write_tables(tmp_path / "many", manifest, {"estimates": summary})
     with proxy_to(mlflow) as between:
-        record = record_of_tables(base.path, manifest, estimates=summary)
         tracked = track(record, uri=between.uri, artifacts=tmp_path, max_metrics=200)
         n_batches = sum(call.path.endswith("/log-batch") for call in between.calls)
     data = MlflowClient(tracking_uri=mlflow).get_run(tracked.runs["web search", "bm25"]).data

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankledger
-from rankledger.pipeline.delivery.mlflow.delivery import deliver
-from rankledger.pipeline.delivery.mlflow.payload import runs_of
+from rankledger.pipeline.delivery.mlflow.runs import build_runs
+from rankledger.pipeline.delivery.mlflow.send import deliver
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.support.errors import InputError
 
@@ -98,7 +98,7 @@ def test_what_is_planned_can_be_delivered(client, tmp_path, found):
     except InputError:
         return
 
-    runs = runs_of(read_record(record), metric_name=found["tracking"]["metric_name"], max_metrics=40, note="")
+    runs = build_runs(read_record(record), metric_name=found["tracking"]["metric_name"], max_metrics=40, note="")
     delivered = deliver(client, runs, uri="sqlite://", artifacts=tmp_path / "artifacts")
 
     for run in runs:

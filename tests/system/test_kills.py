@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +20,8 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.delivery.deliver import sync
-from rankledger.pipeline.delivery.mlflow.delivery import Delivered, deliver
-from rankledger.pipeline.delivery.mlflow.payload import Run
+from rankledger.pipeline.delivery.mlflow import worker
+from rankledger.pipeline.delivery.outbox import sync
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
@@ -41,10 +40,7 @@ class Warm:
     timeout = 60.0
 
     def __init__(self, tracking: Tracking, workspace: Workspace) -> None:
-        from mlflow import MlflowClient
-
-        self.public_uri = str(tracking.uri)
-        self._client, self._files = MlflowClient(tracking_uri=self.public_uri), workspace.runs_dir
+        self.public_uri, self._files = str(tracking.uri), workspace.runs_dir
 
     def __enter__(self) -> Warm:
         return self
@@ -52,16 +48,15 @@ class Warm:
     def __exit__(self, *_: object) -> None:
         """Nothing ends."""
 
-    def send(self, runs: Sequence[Run]) -> Delivered:
-        return deliver(self._client, runs, uri=self.public_uri, artifacts=self._files)
+    def deliver(self, record: Path, **limits: Any) -> Any:
+        return worker.CALLS["deliver"](self.public_uri, str(record), **limits, artifacts=str(self._files))
 
 
 @pytest.fixture(autouse=True)
 def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """`sync` as these tests call it; as a command it starts a process for MLflow as ever."""
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    monkeypatch.setattr("rankledger.pipeline.delivery.deliver.open_store", Warm)
-    monkeypatch.setattr("rankledger.pipeline.delivery.mlflow.delivery.send_runs", Warm.send)
+    monkeypatch.setattr("rankledger.pipeline.delivery.outbox.open_store", Warm)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.delivery.mlflow.payload import Run
+from rankledger.pipeline.delivery.mlflow.runs import Run
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import Records
 from tests.support.delivery_ledger import Ledger, ledger
@@ -26,7 +26,7 @@ DELIVERING = """
 import base64, pickle, sys
 from pathlib import Path
 from mlflow import MlflowClient
-from rankledger.pipeline.delivery.mlflow.delivery import deliver
+from rankledger.pipeline.delivery.mlflow.send import deliver
 print("ready", flush=True)
 for line in sys.stdin:
     uri, record, runs = pickle.loads(base64.b64decode(line))

@@ -25,7 +25,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.mlflow_process import TrackingStore
+from rankledger.pipeline.record.mlflow_stores import TrackingStore
 from tests.system.browser import Browser, browser
 from tests.system.kills import ROOT
 
@@ -88,9 +88,7 @@ def nights(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
         commit = _config(mlflow)
         patch.setattr("rankledger.pipeline.history.manifest.at_work", lambda: {"user": "ann", "host": "night-1"})
         with TrackingStore(mlflow, folder, timeout=timedelta(minutes=5)) as store:  # loading MLflow takes two seconds
-            patch.setattr(
-                "rankledger.pipeline.record.mlflow_process.TrackingStore", lambda *_, **__: nullcontext(store)
-            )
+            patch.setattr("rankledger.pipeline.record.mlflow_stores.TrackingStore", lambda *_, **__: nullcontext(store))
             evaluations = [_evaluated(night, rng, patch) for night in range(len(NIGHTS))]
     return Nights(evaluations, [_runs(mlflow, found.evaluation_id) for found in evaluations], commit)
 

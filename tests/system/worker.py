@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import IO, Any
 
 from rankledger.pipeline.delivery.mlflow import worker
-from rankledger.pipeline.record import mlflow_process as client
+from rankledger.pipeline.record import mlflow_stores as client
 from tests.support.forked import take
 from tests.support.warm_worker import COMMAND
 

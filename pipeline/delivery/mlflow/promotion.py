@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.data.rows import InputFile
-from rankledger.pipeline.delivery.mlflow.conflicts import NO_REGISTRY, without_retries
 from rankledger.pipeline.gates.verdicts import overall_effect, overall_outcome
 from rankledger.pipeline.history.lookup import created_at
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
@@ -27,20 +27,25 @@ from rankledger.pipeline.record.manifest import is_evaluation_id
 from rankledger.pipeline.record.nights import claim_alias
 from rankledger.pipeline.record.receipts import PromotionReceipt, SettledPromotion, read_promotions, write_receipt
 from rankledger.pipeline.record.store import Records, digest_of
-from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
+from rankledger.pipeline.support.errors import LockedError, TrackingError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion
 
-    from rankledger.pipeline.record.mlflow_process import TrackingStore
+    from rankledger.pipeline.config.schema import Tracking
+    from rankledger.pipeline.record.mlflow_stores import TrackingStore
 
 OUTPUTS = "rankledger.outputs_sha256"
 """Tag of a version: the digest of the outputs that the version made."""
 
+NO_REGISTRY = ("FEATURE_DISABLED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
+"""Error codes of MLflow, and of servers with its API, that have no registered models."""
+
 PROMOTED_BY = "rankledger.promoted_by"
 """Tag of a version, followed by a full stop and the alias: the night that promoted the version."""
 
+_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _UNAVAILABLE = (  # messages without such a code: of MLflow's server, and of Databricks without Unity Catalog
     "Model registry functionality is unavailable",
     "is unsupported for models in the Workspace Model Registry",
@@ -79,17 +84,24 @@ def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
     return tuple(name for name in passed if receipt is None or name not in receipt.by_model)
 
 
-def promote(record: Evaluation, records: Records, store: TrackingStore) -> Iterator[str]:
+def promote(
+    record: Evaluation,
+    records: Records,
+    open_store: Callable[[Evaluation], AbstractContextManager[tuple[TrackingStore, Tracking]]],
+) -> Iterator[str]:
     """Promote the pending models of an evaluation, and yield a line for each that is settled.
 
     Raises:
+        InputError: The receipt or the verdicts are corrupt.
         TrackingError: A model cannot be promoted now.
     """
     try:
-        for model in pending_promotions(record, records):
-            if settled := _settle(record, records, store, model):
-                yield _describe(settled)
-    except (LockedError, InputError) as error:
+        if pending := pending_promotions(record, records):
+            with open_store(record) as (store, _):
+                for model in pending:
+                    if settled := _settle(record, records, store, model):
+                        yield _describe(settled)
+    except LockedError as error:
         raise TrackingError(str(error)) from None
     except OSError as error:
         raise TrackingError(records.describe_error(error)) from None
@@ -311,3 +323,17 @@ def _explain_missing_registry() -> Iterator[None]:
             raise
         advice = "remove `promote` from the config, or set tracking.uri to a store that has one"
         raise TrackingError(f"the MLflow store has no model registry with aliases; {advice}") from None
+
+
+@contextmanager
+def without_retries() -> Iterator[None]:
+    """Turn off MLflow's own retries. MLflow reads its settings at every request."""
+    before = os.environ.get(_RETRIES)
+    os.environ[_RETRIES] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_RETRIES]
+        else:
+            os.environ[_RETRIES] = before

@@ -492,7 +492,7 @@ def test_a_command_that_records_nothing_does_not_say_so(run_cli, monkeypatch, er
 
 def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkeypatch, tmp_path):
     """Exit 130: by then the record is complete, and that is what is said."""
-    monkeypatch.setattr("rankledger.pipeline.delivery.mlflow.delivery.send_runs", boom(KeyboardInterrupt()))
+    monkeypatch.setattr("rankledger.pipeline.record.mlflow_stores.TrackingStore.ask", boom(KeyboardInterrupt()))
     outcome = run_cli("evaluate", str(config))
 
     (record,) = (tmp_path / "runs" / "records").iterdir()

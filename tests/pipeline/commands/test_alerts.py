@@ -33,7 +33,7 @@ HOSTILE = "<!channel> <https://evil.example|here> & *bold*"
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working directory with judgments; a webhook that may only have been busy is tried again at once."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rankledger.pipeline.delivery.webhook._PAUSE", 0.0)
+    monkeypatch.setattr("rankledger.pipeline.delivery.alerts._PAUSE", 0.0)
     nights.write_judgments(QUERIES)
 
 

@@ -160,7 +160,7 @@ def test_a_failed_night_is_recorded_if_mlflow_cannot_start(monkeypatch, run_cli)
     def fail(*_: Any, **__: Any) -> Any:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    monkeypatch.setattr("rankledger.pipeline.record.mlflow_process.subprocess.Popen", fail)
+    monkeypatch.setattr("rankledger.pipeline.record.mlflow_stores.subprocess.Popen", fail)
     code, _, said = run_cli(*COMMAND)
 
     assert (code, len(records())) == (2, 1)

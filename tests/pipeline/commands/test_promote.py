@@ -13,7 +13,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.commands.nightly import nightly
-from rankledger.pipeline.delivery.deliver import SyncResult, sync
+from rankledger.pipeline.delivery.outbox import SyncResult, sync
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.store import Records
@@ -337,8 +337,8 @@ def test_a_damaged_receipt_is_named(registry):
 
     (result,) = sync()
 
-    assert result.reason.startswith(f"runs/records: {evaluation.evaluation_id}/promotion.json is not a receipt (")
-    assert result.reason.endswith("; delete it and run `rankledger sync`")
+    assert result.unpromoted.startswith(f"runs/records: {evaluation.evaluation_id}/promotion.json is not a receipt (")
+    assert result.unpromoted.endswith("; delete it and run `rankledger sync`")
     assert registry.holder() == 2
     (series,) = rankledger.history("nightly").series
     assert [one.promoted for one in series.nights] == [""]
@@ -386,7 +386,7 @@ def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
             asked.append(call)
             raise TrackingError("no answer within 1 s", unreachable=True)
 
-    monkeypatch.setattr("rankledger.pipeline.delivery.deliver.open_store", Away)
+    monkeypatch.setattr("rankledger.pipeline.delivery.outbox.open_store", Away)
     results = [*sync()]
 
     assert asked == ["move_alias"]

@@ -11,7 +11,7 @@ import rankledger
 from rankledger.pipeline.commands.browse import find
 from rankledger.pipeline.commands.explain import explain
 from rankledger.pipeline.commands.reproduce import reproduce
-from rankledger.pipeline.delivery.mlflow.payload import runs_of
+from rankledger.pipeline.delivery.mlflow.runs import build_runs
 from rankledger.pipeline.history.compare import compare
 from rankledger.pipeline.history.history import history
 from rankledger.pipeline.record.evaluation import Evaluation
@@ -128,7 +128,7 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
     assert plain["r@3"].parameters["rel"] == 1
     assert [own[name].definitions.get("r@3", plain["r@3"]).parameters["rel"] for name in own] == [1, 4, 3]
     assert set(own["two"].definitions) == {"r@3", "ap"}
-    tags = {run.task: run.tags for run in runs_of(record, metric_name="{measure}", max_metrics=40, note="")}
+    tags = {run.task: run.tags for run in build_runs(record, metric_name="{measure}", max_metrics=40, note="")}
     for name, dataset in own.items():
         meant = dataset.definitions.get("r@3", plain["r@3"]).fingerprint
         assert tags[name, "a"]["rankledger.fingerprint.r_at_3"] == meant

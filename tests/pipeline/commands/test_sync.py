@@ -14,7 +14,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.commands.browse import list_evaluations
 from rankledger.pipeline.commands.nightly import nightly
-from rankledger.pipeline.delivery.deliver import SyncResult, sync
+from rankledger.pipeline.delivery.outbox import SyncResult, sync
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.store import Records, Remote
 from tests.support.generated_data import search_collection, write_config

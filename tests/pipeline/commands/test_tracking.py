@@ -9,8 +9,7 @@ import pytest
 
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.record.mlflow_process import TrackingStore
-from rankledger.pipeline.record.mlflow_stores import Stores, open_store
+from rankledger.pipeline.record.mlflow_stores import Stores, TrackingStore, open_store
 from rankledger.pipeline.record.receipts import Receipt
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.support.errors import InputError, TrackingError

@@ -13,7 +13,7 @@ import rankledger
 from rankledger.pipeline.commands.evaluate import validate
 from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.data.joined import DataWarning
-from rankledger.pipeline.delivery.mlflow.payload import runs_of
+from rankledger.pipeline.delivery.mlflow.runs import build_runs
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
@@ -169,7 +169,7 @@ def test_a_warning_is_on_every_surface(run_cli):
     assert line in markdown([page_of(record, Workspace.open("runs"))])
     tagged = {
         run.task: run.tags.get("rankledger.warnings")
-        for run in runs_of(record, metric_name="{measure}", max_metrics=40, note="")
+        for run in build_runs(record, metric_name="{measure}", max_metrics=40, note="")
     }
     assert tagged == {("web", "good"): None, ("web", "beyond"): line, None: None}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import pickle
 import socket
 import subprocess
 import sys
@@ -21,12 +20,12 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Scores
-from rankledger.pipeline.delivery.mlflow.delivery import Delivered, send_runs
-from rankledger.pipeline.delivery.mlflow.payload import runs_of
+from rankledger.pipeline.delivery.mlflow.send import Delivered
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.mlflow_process import TrackingStore
+from rankledger.pipeline.record.mlflow_stores import TrackingStore
+from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.support.errors import TrackingError
 from tests.support.manifests import whole, write_tables
 from tests.support.servers import free_port
@@ -52,7 +51,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         for model in tasks["web search"]
         for i, text in enumerate(m for m in measures if m != "rmse")
     ]
-    estimates[1] = replace(estimates[1], estimate=None, ci_low=float("nan"), ci_high=float("inf"), std_error=None)
+    estimates[1] = replace(estimates[1], estimate=None, ci_low=None, ci_high=None, std_error=None)
     estimates.append(Estimate("stars", "bm25", "all", "rmse", 0.912, None, None, None, 3, 0, 0))
     manifest: dict[str, Any] = {
         "name": name,
@@ -123,12 +122,14 @@ def track(
     artifacts: Path,
     metric_name: str = "{suite}/{measure}",
     max_metrics: int = 40,
-    note: str = "",
     seconds: float = 600,
 ) -> Delivered:
     """Deliver the runs of a record to a store that is opened for it, and that has so long to answer."""
     with TrackingStore(uri, artifacts, timeout=timedelta(seconds=seconds)) as store:
-        return send_runs(store, runs_of(record, metric_name=metric_name, max_metrics=max_metrics, note=note))
+        answer = store.deliver(record.path, metric_name=metric_name, max_metrics=max_metrics)
+    runs = {tuple(run[key] for key in ("dataset", "model", "replicate") if key in run): run for run in answer["runs"]}
+    ids = {task: run["run_id"] for task, run in runs.items()}
+    return Delivered(answer["experiment_id"], answer["run_id"], ids)
 
 
 @dataclass(frozen=True)
@@ -160,18 +161,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def first_delivery(folder: Path) -> subprocess.CompletedProcess[str]:
     """The output of a process that delivers a record to a store that does not exist yet."""
     record = write(folder / "records")
-    runs = folder / "runs.pickle"
-    runs.write_bytes(pickle.dumps(runs_of(record, metric_name="{suite}/{measure}", max_metrics=40, note="# Fresh")))
     script = (
-        "import pickle, sys; from datetime import timedelta; from pathlib import Path\n"
-        "from rankledger.pipeline.delivery.mlflow.delivery import send_runs\n"
-        "from rankledger.pipeline.record.mlflow_process import TrackingStore\n"
-        "runs = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
+        "import sys; from datetime import timedelta; from pathlib import Path\n"
+        "from rankledger.pipeline.record.mlflow_stores import TrackingStore\n"
         "with TrackingStore(sys.argv[2], Path(sys.argv[3]), timeout=timedelta(seconds=600)) as store:\n"
-        "    send_runs(store, runs)\n"
+        "    store.deliver(Path(sys.argv[1]), metric_name='{suite}/{measure}', max_metrics=40)\n"
         "assert 'mlflow' not in sys.modules"
     )
-    place = [runs, f"sqlite:///{folder}/fresh.db", folder / "kept"]
+    place = [record.path, f"sqlite:///{folder}/fresh.db", folder / "kept"]
     return subprocess.run(
         [sys.executable, "-c", script, *map(str, place)], capture_output=True, text=True, cwd=ROOT, check=False
     )
@@ -197,7 +194,7 @@ def store(uri: str, folder: Path) -> Store:
 
     record = write(folder / "logged", name="logged")
     artifacts = folder / "artifacts of models"
-    tracked = track(record, uri=uri, artifacts=artifacts, note="# Leaderboard\n\n| model |")
+    tracked = track(record, uri=uri, artifacts=artifacts)
     return Store(uri, artifacts, MlflowClient(tracking_uri=uri), record, tracked)
 
 
@@ -238,7 +235,7 @@ def test_every_figure_is_found_again(store):
 
 
 def test_undefined_figures_are_left_out(store):
-    """None, NaN and infinity are never logged; that queries were undefined is."""
+    """None is never logged; that queries were undefined is."""
     metrics = store.run("web search", HOSTILE).data.metrics
 
     assert {name for name in metrics if "exponential" in name} == {
@@ -302,7 +299,7 @@ def test_tags_tie_runs_to_their_evaluation(store):
         "mlflow.runName": f"{manifest.name} 11-20 1f0c9a2b",
         "rankledger.kind": "evaluation",
         "rankledger.manifest_sha256": manifest_hash,
-        "mlflow.note.content": "# Leaderboard\n\n| model |",
+        "mlflow.note.content": note(store.record),
     }
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankledger.pipeline.delivery.mlflow.conflicts import DELETED, SAME_ROW, retry_conflicts
-from rankledger.pipeline.delivery.mlflow.history import log_histories
-from rankledger.pipeline.delivery.mlflow.payload import History
+from rankledger.pipeline.delivery.mlflow.runs import Run as RunToSend
+from rankledger.pipeline.delivery.mlflow.send import DELETED, SAME_ROW, Sender, retry_conflicts
 from tests.support.histories import Points, points_in
 
 if TYPE_CHECKING:
@@ -76,14 +75,19 @@ class Store:
             seen: the runs that are there for it when it looks first.
         """
         metrics = {"search/ap": float(night), "search/rr": night * 2.0}
-        history = History("bm25 history", TAGS, 1, 20_000 + night, 1_000 * night, metrics)
+        history = RunToSend(
+            experiment="nightly",
+            name="bm25 history",
+            start=1,
+            end=1_000 * night,
+            tags=TAGS,
+            metrics=metrics,
+            task=("web", "bm25"),
+            step=20_000 + night,
+        )
         client: Any = self.client if between is None else Between(self.client, *between)
         client = client if seen is None else Behind(client, seen)
-        retry_conflicts(
-            lambda: log_histories(client, [history], self.experiment, each=lambda step, items: [*map(step, items)]),
-            SAME_ROW,
-            DELETED,
-        )
+        retry_conflicts(lambda: Sender(client, self.experiment).log_histories([history]), SAME_ROW, DELETED)
 
     def create(self, *nights: int, before: str = "g", after: str = "") -> str:
         """A further run of the history with the points of nights, which counts before one and after another."""

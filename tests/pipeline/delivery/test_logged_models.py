@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.delivery.mlflow.delivery import logged_model_id
+from rankledger.pipeline.delivery.mlflow.send import find_logged_model
 from rankledger.pipeline.support.errors import TrackingError
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -39,7 +39,7 @@ def test_a_model_is_found_by_whatever_a_config_may_say(store, text):
     """By its id, and by the version or the alias of a registered model that was made of it."""
     client, model_id = store
 
-    assert logged_model_id(client, text.replace("ID", model_id)) == model_id
+    assert find_logged_model(client, text.replace("ID", model_id)) == model_id
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_a_model_is_found_by_whatever_a_config_may_say(store, text):
 def test_what_is_no_logged_model_is_said_in_a_line(store, text, message):
     """It names what was written, for the config is what must be fixed."""
     with pytest.raises(TrackingError) as error:
-        logged_model_id(store[0], text)
+        find_logged_model(store[0], text)
 
     assert str(error.value).startswith(message)

@@ -12,7 +12,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.delivery.mlflow.payload import Run, runs_of
+from rankledger.pipeline.delivery.mlflow.runs import Run, build_runs
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate
@@ -63,7 +63,7 @@ def _files(role: str, sha256: str = "a" * 64) -> dict[str, Any]:
 
 
 def runs(found: Evaluation, template: str = "{suite}/{measure}", note: str = "") -> tuple[Run, ...]:
-    return runs_of(found, metric_name=template, max_metrics=40, note=note)
+    return build_runs(found, metric_name=template, max_metrics=40, note=note)
 
 
 def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_a_history_gets_the_figures_at_the_nights_day(record, date, step):
     bm25, late, evaluation = runs(record(date=date))
 
     assert bm25.history is not None
-    assert (bm25.history.step, bm25.history.time) == (step, 1795140007500)
+    assert (bm25.history.step, bm25.history.end) == (step, 1795140007500)
     assert (bm25.history.name, bm25.history.tags["rankledger.kind"]) == ("bm25 history", "history")
     assert bm25.history.metrics == bm25.metrics
     assert bm25.history.task == ("web", "bm25")

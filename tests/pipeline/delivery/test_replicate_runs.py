@@ -11,8 +11,8 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.delivery.mlflow.delivery import deliver
-from rankledger.pipeline.delivery.mlflow.payload import Run, runs_of
+from rankledger.pipeline.delivery.mlflow.runs import Run, build_runs
+from rankledger.pipeline.delivery.mlflow.send import deliver
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate, ReplicateEstimate
 from tests.support.manifests import record_of_tables, whole
@@ -48,7 +48,7 @@ def runs(tmp_path: Path) -> tuple[Run, ...]:
     summary = tuple(Estimate("web", m, "all", "ndcg@10", 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for m in ("dense", "bm25"))
     figures = tuple(ReplicateEstimate("web", "dense", f"{i}", "ndcg@10", 0.4 + i / 10, 0) for i in (1, 2))
     record = record_of_tables(folder, manifest, estimates=summary, replicates=figures)
-    return runs_of(record, metric_name="{suite}/{measure}", max_metrics=40, note="")
+    return build_runs(record, metric_name="{suite}/{measure}", max_metrics=40, note="")
 
 
 @pytest.fixture

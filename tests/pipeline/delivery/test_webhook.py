@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rankledger.pipeline.delivery.webhook import NotSentError, post_alert, run_alert_command
+from rankledger.pipeline.delivery.alerts import NotSentError, post_alert, run_alert_command
 from tests.support.webhook_receiver import SILENT, Receiver, receiver
 
 BODY = b'{"state":"failed"}'
@@ -17,7 +17,7 @@ BODY = b'{"state":"failed"}'
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankledger.pipeline.delivery.webhook._PAUSE", 0.0)
+    monkeypatch.setattr("rankledger.pipeline.delivery.alerts._PAUSE", 0.0)
 
 
 @pytest.fixture

@@ -71,31 +71,15 @@ class RunInput:
 
 
 @dataclass(frozen=True)
-class History:
-    """The long-lived run of a model on a dataset, and the points that an evaluation adds to it."""
-
-    name: str
-    tags: Mapping[str, str]
-    start: int  # milliseconds since 1970, UTC
-    step: int  # days from 1970-01-01 to the night's date
-    time: int  # end of the evaluation in milliseconds since 1970, UTC
-    metrics: Mapping[str, float]
-
-    @property
-    def task(self) -> tuple[str, str]:
-        return self.tags[DATASET], self.tags[MODEL]
-
-
-@dataclass(frozen=True)
 class Run:
-    """Data of one MLflow run."""
+    """Data of one MLflow run, or of the points that an evaluation adds to the long-lived run of its history."""
 
     experiment: str
     name: str
-    start: int
+    start: int  # milliseconds since 1970, UTC
     end: int
     tags: Mapping[str, str]
-    params: Mapping[str, str]
+    params: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     inputs: tuple[RunInput, ...] = ()
     artifacts: Path | None = None
@@ -103,10 +87,11 @@ class Run:
     failed: bool = False
     primary: tuple[str, bool] | None = None
     logged_model: str | None = None
-    history: History | None = None
+    step: int = 0  # of a history: days from 1970-01-01 to the night's date
+    history: Run | None = None
 
 
-def runs_of(record: Evaluation, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
+def build_runs(record: Evaluation, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
     """Return one run per dataset and model in the config's order, each followed by its replicates' runs.
 
     The evaluation's own run is last. Runs start a millisecond apart, because MLflow lists the most recent start first.
@@ -205,16 +190,18 @@ One point per record and metric. The step is the night's date in days since 1970
 choose *Time (wall)* as the x-axis to see dates. A night that was evaluated again has a point for each record."""
 
 
-def _history(manifest: Manifest, run: Run, task: tuple[str, str]) -> History:
+def _history(manifest: Manifest, run: Run, task: tuple[str, str]) -> Run:
     night = night_of(manifest.date, datetime.fromisoformat(manifest.created))
-    tags = {KIND: "history", "mlflow.note.content": _NOTE}
-    return History(
+    tags = {key: run.tags[key] for key in (DATASET, MODEL, "mlflow.user") if key in run.tags}
+    return Run(
+        experiment=run.experiment,
         name=_storable(shorten(_subject(manifest, task), NAME_LIMIT - len(_LASTING)) + _LASTING),
-        tags=tags | {key: run.tags[key] for key in (DATASET, MODEL, "mlflow.user") if key in run.tags},
         start=run.start,
-        step=(night - _EPOCH).days,
-        time=run.end,
+        end=run.end,
+        tags={KIND: "history", "mlflow.note.content": _NOTE, **tags},
         metrics=run.metrics,
+        task=task,
+        step=(night - _EPOCH).days,
     )
 
 
