@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,54 @@ from rankledger.pipeline.scoring import bound_ties, families, score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
+
+
+def evaluate_opened(
+    opened: Opened,
+    workers: Workers,
+    workspace: Workspace,
+    *,
+    tracking: bool,
+    command: str,
+    evaluation_id: str | None = None,
+    allow_empty: bool = False,
+    recorded: bool = True,
+    alerts: bool = False,
+) -> tuple[Evaluation, Inputs]:
+    """Evaluate a planned config, record the evaluation and deliver the record.
+
+    Args:
+        opened: Config and its plan. Outputs that are late by the plan are not read.
+        tracking: Log to MLflow, unless the config rules it out.
+        allow_empty: Write a record even if no model output was evaluated.
+        recorded: Write a record. False writes nothing.
+        alerts: True if a change of state is sent, which the record says.
+
+    Raises:
+        InputError: Judgments, queries or documents are wrong.
+        OSError: The record could not be written.
+    """
+    config, bugs = opened.loaded.config, list[Exception]()
+    if recorded:
+        clear_left_behind(workspace.records, workspace.runs_dir)
+    tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
+    with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
+        evaluation, inputs = compute(
+            opened,
+            workers,
+            workspace,
+            command,
+            evaluation_id=evaluation_id,
+            tracking=describe_tracking(tracked),
+            alerts=alerts,
+            recorded=recorded,
+        )
+        if recorded and (evaluation.results or allow_empty):
+            evaluation = _write_with_pages(evaluation, opened, inputs, workspace, bugs)
+            evaluation = deliver(evaluation, workspace, store=store, tracking=config.tracking)
+    if bugs:  # of pages, without which the record is whole
+        raise bugs[0]
+    return evaluation, inputs
 
 
 def compute(
@@ -110,129 +158,60 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
     return families([scores[key] for key in inputs.quality], sharing)
 
 
-@dataclass(frozen=True)
-class _RenderedPage:
-    """Page of an evaluation and the queries that it shows, or the bug that prevented it."""
-
-    page: str | None = None
-    query_changes: tuple[QueryChange, ...] = ()
-    query_details: tuple[QueryDetail, ...] = ()
-    error: Exception | None = None
-
-
-@stage("Writing the record")
-def _write(
+def _write_with_pages(
     evaluation: Evaluation,
     opened: Opened,
     inputs: Inputs,
-    rendered: _RenderedPage,
     workspace: Workspace,
-    compared: Callable[[Evaluation], str | None] | None = None,
+    bugs: list[Exception],
+    *,
+    is_temporary: bool = False,
 ) -> Evaluation:
-    config = relocate(opened.loaded.document, evaluation.path)
-    return write_record(
-        evaluation,
-        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-        query_changes=rendered.query_changes,
-        query_details=rendered.query_details,
-        page=rendered.page,
-        compared=compared,
-        runs_dir=workspace.runs_dir if opened.is_trusted else None,
-        contents=inputs.contents,
-    )
+    """Draw the pages of an evaluation and write its record. A bug in a page costs that page alone."""
+    evaluation = replace(evaluation, is_recorded=True)
+    page: str | None = None
+    query_changes: tuple[QueryChange, ...] = ()
+    query_details: tuple[QueryDetail, ...] = ()
+    warnings: list[str] = []
+    if opened.loaded.config.report or is_temporary:
+        try:
+            with stage("Drawing the page"), _timed("report", evaluation.manifest.timings):
+                drawn, query_changes = new_page(evaluation, opened, inputs, workspace)
+                page, query_details = html(drawn), drawn.details
+        except Exception as error:
+            error.add_note(f"the record is complete but for its page: {evaluation.path}")
+            bugs.append(error)
+            query_changes = ()
 
-
-@dataclass(eq=False)
-class _ChangesPage:
-    """Renderer of `changes.html`, the changes since the night before."""
-
-    opened: Opened
-    inputs: Inputs
-    workspace: Workspace
-    warning: str = ""
-    error: Exception | None = None
-
-    @stage("Comparing with the night before")
-    def __call__(self, record: Evaluation) -> str | None:
+    def compare_nights(record: Evaluation) -> str | None:
         from rankledger.pipeline.history.compare import changes_since_last_night
         from rankledger.pipeline.report.html.comparisons import comparison_html
 
         try:
-            found = changes_since_last_night(record, self.opened, self.inputs, self.workspace)
-            return None if found is None else comparison_html(found, in_record=True)
+            with stage("Comparing with the night before"):
+                changes = changes_since_last_night(record, opened, inputs, workspace)
+                return None if changes is None else comparison_html(changes, in_record=True)
         except (InputError, OSError) as error:
-            self.warning = f"not compared with the night before: {error}"
+            warnings.append(f"not compared with the night before: {error}")
         except Exception as error:
             error.add_note(f"the record is complete but for {CHANGES_PAGE}: {record.manifest.evaluation_id}")
-            self.error = error
+            bugs.append(error)
         return None
 
-
-@stage("Drawing the page")
-def _render_page(evaluation: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace) -> _RenderedPage:
-    try:
-        with _timed("report", evaluation.manifest.timings):
-            page, query_changes = new_page(evaluation, opened, inputs, workspace)
-            return _RenderedPage(html(page), query_changes, page.details)
-    except Exception as error:
-        error.add_note(f"the record is complete but for its page: {evaluation.path}")
-        return _RenderedPage(error=error)
-
-
-def evaluate_opened(
-    opened: Opened,
-    workers: Workers,
-    workspace: Workspace,
-    *,
-    tracking: bool,
-    command: str,
-    evaluation_id: str | None = None,
-    allow_empty: bool = False,
-    recorded: bool = True,
-    alerts: bool = False,
-) -> tuple[Evaluation, Inputs]:
-    """Evaluate a planned config and record the evaluation.
-
-    Args:
-        opened: Config and its plan. Outputs that are late by the plan are not read.
-        tracking: Log to MLflow, unless the config rules it out.
-        allow_empty: Write a record even if no model output was evaluated.
-        recorded: Write a record. False writes nothing.
-        alerts: True if a change of state is sent, which the record says.
-
-    Raises:
-        InputError: Judgments, queries or documents are wrong.
-        OSError: The record could not be written.
-    """
-    config = opened.loaded.config
-    if recorded:
-        clear_left_behind(workspace.records, workspace.runs_dir)
-    tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
-    with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
-        evaluation, inputs = compute(
-            opened,
-            workers,
-            workspace,
-            command,
-            evaluation_id=evaluation_id,
-            tracking=describe_tracking(tracked),
-            alerts=alerts,
-            recorded=recorded,
+    is_night = opened.loaded.config.report and evaluation.manifest.date is not None and opened.record is None
+    config = relocate(opened.loaded.document, evaluation.path)
+    with stage("Writing the record"):
+        evaluation = write_record(
+            evaluation,
+            config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+            query_changes=query_changes,
+            query_details=query_details,
+            page=page,
+            compared=compare_nights if is_night and not is_temporary else None,
+            runs_dir=workspace.runs_dir if opened.is_trusted else None,
+            contents=inputs.contents,
         )
-        if not (recorded and (evaluation.results or allow_empty)):
-            return evaluation, inputs
-        evaluation = replace(evaluation, is_recorded=True)
-        rendered = _render_page(evaluation, opened, inputs, workspace) if config.report else _RenderedPage()
-        changes = _ChangesPage(opened, inputs, workspace)
-        is_night = config.report and evaluation.manifest.date is not None and opened.record is None
-        evaluation = _write(evaluation, opened, inputs, rendered, workspace, changes if is_night else None)
-        if changes.warning:
-            evaluation = replace(evaluation, warnings=(*evaluation.warnings, changes.warning))
-        delivered = deliver(evaluation, workspace, store=store, tracking=config.tracking)
-        for error in (rendered.error, changes.error):
-            if error is not None:
-                raise error
-        return delivered, inputs
+    return replace(evaluation, warnings=(*evaluation.warnings, *warnings))
 
 
 @contextmanager
@@ -241,7 +220,5 @@ def write_temporary_record(evaluation: Evaluation, opened: Opened, inputs: Input
     with TemporaryDirectory(prefix="rankledger-") as folder:
         workspace = Workspace.open(folder)
         manifest = evaluation.manifest.model_copy(update={"environment": describe_environment(opened)})
-        path = workspace.records.folder / evaluation.evaluation_id
-        evaluation = replace(evaluation, manifest=manifest, path=path, is_recorded=True)
-        rendered = _render_page(evaluation, opened, inputs, workspace)
-        yield _write(evaluation, opened, inputs, rendered, workspace).path
+        evaluation = replace(evaluation, manifest=manifest, path=workspace.records.folder / evaluation.evaluation_id)
+        yield _write_with_pages(evaluation, opened, inputs, workspace, [], is_temporary=True).path

@@ -316,7 +316,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
     wanted = tracking and config.enabled and record.manifest.is_tracked and is_left
     lost = lost_store(record, config) if wanted else None
     with open_for_logging(config if wanted and not lost else None, workspace) as store:
-        delivered = deliver(evaluation, workspace, store=store, tracking=config)
+        delivered = deliver(evaluation, workspace, store=store, tracking=config, is_new=False)
     return replace(delivered, untracked=lost) if lost else delivered
 
 

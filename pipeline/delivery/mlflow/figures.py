@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeGuard, TypeVar
+from operator import itemgetter
+from typing import TypeAlias, TypeGuard, TypeVar
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.config.mlflow_names import EXTRA, WORST_SLICE, Naming, allowed, clashes, overall, overview
@@ -82,12 +83,8 @@ class Logged:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _MetricGroup:
-    """Metrics (name, owner, figure) that are logged all or not at all."""
-
-    order: _Order
-    metrics: tuple[tuple[str, str, float], ...]
+_MetricGroup: TypeAlias = tuple[_Order, tuple[tuple[str, str, float], ...]]
+"""Metrics (name, owner, figure) that are logged all or not at all."""
 
 
 class MetricSelection:
@@ -191,10 +188,10 @@ class MetricSelection:
             yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
 
     def _logged(self, parts: Sequence[_MetricGroup], tags: Mapping[str, str]) -> Logged:
-        every = by_name("measures", (metric for part in parts for metric in part.metrics))
+        every = by_name("measures", (metric for _, metrics in parts for metric in metrics))
         chosen: dict[str, float] = {}
-        for part in sorted(parts, key=lambda part: part.order):
-            further = {allowed(name): figure for name, _, figure in part.metrics if allowed(name) not in chosen}
+        for _, metrics in sorted(parts, key=itemgetter(0)):
+            further = {allowed(name): figure for name, _, figure in metrics if allowed(name) not in chosen}
             if len(chosen) + len(further) <= self._limit:
                 chosen |= further
         n_left_out = len(every) - len(chosen)
@@ -233,7 +230,7 @@ def _fields(order: _Order, names: Mapping[str, str], owner: str, line: object) -
 
 
 def _part(order: _Order, metrics: Iterable[tuple[str, str, float | None]]) -> _MetricGroup:
-    return _MetricGroup(order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure)))
+    return order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure))
 
 
 def _finite(figure: float | None) -> TypeGuard[float]:

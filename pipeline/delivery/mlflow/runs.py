@@ -113,7 +113,7 @@ def build_runs(record: Evaluation, *, metric_name: str, max_metrics: int, note: 
     models = [
         _replicate_run(record, task, last - 1 - i, figures)
         if len(task) > 2
-        else _failed_run(record, task[:2], last - 1 - i, figures, failures[task[:2]])
+        else _failed_run(record, task[:2], last - 1 - i, failures[task[:2]])
         if task in failures
         else _model_run(record, task[:2], last - 1 - i, figures)
         for i, task in enumerate(tasks)
@@ -133,10 +133,10 @@ def _replicate_run(record: Evaluation, task: tuple[str, ...], start: int, figure
     dataset, model, replicate = task
     reasons = {(each.dataset, each.model, each.replicate): each.reason for each in record.manifest.failures}
     if task in reasons:
-        run = _failed_run(record, (dataset, model), start, figures, reasons[task])
+        run = _failed_run(record, (dataset, model), start, reasons[task])
     else:
         logged = figures.of_replicate(dataset, model, replicate)
-        run = replace(_task_run(record, (dataset, model), start, figures, logged.tags), metrics=logged.metrics)
+        run = replace(_task_run(record, (dataset, model), start, logged.tags), metrics=logged.metrics)
     tags = {key: value for key, value in run.tags.items() if key != "rankledger.gates"}
     own = _tags(record.manifest, {REPLICATE: replicate})[REPLICATE]
     name = _name(record.manifest, _subject(record.manifest, task))
@@ -180,8 +180,7 @@ def _model_run(record: Evaluation, task: tuple[str, str], start: int, figures: M
         warning.warning for warning in manifest.warnings if warning.dataset == dataset and warning.model in ("", model)
     ]
     tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}
-    run = _task_run(record, task, start, figures, {**logged.tags, **tags})
-    run = replace(run, metrics=logged.metrics)
+    run = replace(_task_run(record, task, start, {**logged.tags, **tags}), metrics=logged.metrics)
     return replace(run, history=_history(manifest, run, task)) if logged.metrics else run
 
 
@@ -205,16 +204,14 @@ def _history(manifest: Manifest, run: Run, task: tuple[str, str]) -> Run:
     )
 
 
-def _failed_run(record: Evaluation, task: tuple[str, str], start: int, figures: MetricSelection, reason: str) -> Run:
+def _failed_run(record: Evaluation, task: tuple[str, str], start: int, reason: str) -> Run:
     verbatim = reason.replace("\n", "\n    ")  # Markdown would take `_` and `*` in a path for emphasis
     note = _shortened(f"Not evaluated:\n\n    {verbatim}")
     tags = {FAILED: "output", "rankledger.failure": reason, "mlflow.note.content": note}
-    return replace(_task_run(record, task, start, figures, tags), failed=True)
+    return replace(_task_run(record, task, start, tags), failed=True)
 
 
-def _task_run(
-    record: Evaluation, task: tuple[str, str], start: int, figures: MetricSelection, tags: Mapping[str, str]
-) -> Run:
+def _task_run(record: Evaluation, task: tuple[str, str], start: int, tags: Mapping[str, str]) -> Run:
     manifest = record.manifest
     dataset, model = task
     described = manifest.models[model]
@@ -279,23 +276,22 @@ def _params(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:
-    """Return the datasets as inputs of a run, without score datasets of which nothing could be read."""
-    return tuple(_input(name, dataset) for name, dataset in datasets.items() if dataset.inputs)
+    """Return the datasets as inputs of a run, without score datasets of which nothing could be read.
 
-
-def _input(name: str, dataset: Dataset) -> RunInput:
-    """Return a dataset by its judgments or ratings and exclusions, or by its queries table or scores."""
-    roles = ("queries", "scores") if dataset.kind == "scores" else ("judgments", "ratings")
-    files = dataset.files(*roles)
-    excluded = dataset.digests.get("excluded documents")
-    digests = [file.digest for file in files] + ([excluded] if excluded else [])
-    scheme, separator, _ = files[0].path.partition("://")
-    return RunInput(
-        name=name,
-        sha256=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
-        source_type=scheme if separator else "local",
-        source=json.dumps({"uri": files[0].path, "n_files": len(files)}, ensure_ascii=False),
-    )
+    A dataset is known by its judgments or ratings and exclusions, or by its queries table or scores.
+    """
+    inputs = []
+    for name, dataset in datasets.items():
+        if not dataset.inputs:
+            continue
+        files = dataset.files(*(("queries", "scores") if dataset.kind == "scores" else ("judgments", "ratings")))
+        excluded = dataset.digests.get("excluded documents")
+        digests = [file.digest for file in files] + ([excluded] if excluded else [])
+        scheme, separator, _ = files[0].path.partition("://")
+        sha256 = hashlib.sha256("\n".join(digests).encode()).hexdigest()
+        source = json.dumps({"uri": files[0].path, "n_files": len(files)}, ensure_ascii=False)
+        inputs.append(RunInput(name, sha256, scheme if separator else "local", source))
+    return tuple(inputs)
 
 
 def _shortened(note: str) -> str:

@@ -185,7 +185,7 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
     monkeypatch.setattr(Records, "keep", keep)
     monkeypatch.setattr(Remote, "folders", folders)
-    for module in ("delivery.deliver", "record.workspace"):
+    for module in ("delivery.outbox", "record.workspace"):
         monkeypatch.setattr(
             f"rankledger.pipeline.{module}.open_records", lambda runs, _: Records(runs / "records", place)
         )
