@@ -129,7 +129,7 @@ def test_the_list_knows_a_receipt_where_the_users_config_keeps_records(tmp_path,
     far.mkdir()
     monkeypatch.setattr("rankledger.pipeline.record.store._object_store", lambda url: LocalStore(far))
     config = config_in(tmp_path, records="s3://eval/records")
-    record = rankledger.evaluate(config, runs_dir=tmp_path / "runs").record
+    record = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs").record
     assert [path.parent.parent for path in tmp_path.rglob("receipt.json")] == [far]
 
     listed = run_cli("list", "--runs-dir", record.parents[1])
@@ -147,7 +147,7 @@ def test_the_list_goes_on_without_a_place_that_cannot_be_reached(tmp_path, monke
     place = f"s3://eval/records?endpoint_override=127.0.0.1:{free_port()}&scheme=http&region=local"
     config = config_in(tmp_path, records=place)
     for date in ("2026-11-19", "2026-11-20"):
-        assert rankledger.evaluate(config, date=date, runs_dir=tmp_path / "runs", tracking=False).unsaved
+        assert rankledger.evaluate_config(config, date=date, runs_dir=tmp_path / "runs", tracking=False).unsaved
 
     listed = list_evaluations(runs_dir=tmp_path / "runs")
 
