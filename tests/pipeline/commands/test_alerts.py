@@ -20,7 +20,6 @@ from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import forget_own
 from tests.support import nights
-from tests.support.servers import free_port
 from tests.support.webhook_receiver import SILENT, Receiver, receiver
 
 QUERIES = [f"q{number:02}" for number in range(40)]
@@ -307,18 +306,6 @@ def test_a_receiver_that_is_away_gets_it_by_sync_with_the_same_id(hook):
     assert synced() == []
     assert len(hook.posts) == 3
     assert len({*hook.ids}) == 1
-
-
-def test_a_receiver_that_starts_later_gets_it_by_sync(monkeypatch):
-    """Nobody listens: the connection is refused, so the post that `sync` makes is the first."""
-    port = free_port()
-    monkeypatch.setenv("ALERTS_URL", f"http://127.0.0.1:{port}/hook")
-    write_config()
-    (reason,) = night(11, BAD).unsent
-    assert "Connection refused" in reason
-    with receiver(port) as hook:
-        assert synced() == [""]
-        assert len(hook.posts) == 1
 
 
 def test_what_a_receiver_refuses_is_not_sent_again_at_once(hook):
