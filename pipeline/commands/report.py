@@ -88,7 +88,7 @@ def report(
         _check_headers(style or TableStyle(), pages)
         return latex(pages, **columns, style=style or TableStyle())
     if form == "html" and len(pages) > 1:
-        from rankledger.pipeline.report.html.index import index_html
+        from rankledger.pipeline.report.html.comparisons import index_html
 
         folder = Path(output).absolute().parent if output else Path.cwd()
         return index_html(pages, {name: _addresses(record, folder) for name, record in distinct.items()})

@@ -15,12 +15,10 @@ from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     Leaderboard,
     MeasureColumn,
-    PageFigures,
     display_name,
     figure,
     interval_text,
     leaderboards,
-    page_figures,
 )
 from rankledger.pipeline.report.text_table import printable, short_text
 from rankledger.pipeline.support.text import counted, queries
@@ -63,9 +61,9 @@ def latex(pages: Sequence[Page], *, n_measures: int | None = None, style: TableS
     numbers = count(1)
     n_measures = n_measures or (_WITH_INTERVALS if style.intervals else _MEASURES)
     tables = [
-        _table(figures, board, n_measures, next(numbers), style)
-        for figures in map(page_figures, pages)
-        for board in leaderboards(figures.page.evaluation)
+        _table(page, board, n_measures, next(numbers), style)
+        for page in pages
+        for board in leaderboards(page.evaluation)
     ]
     return "\n\n".join([_head(style), *tables]) + "\n"
 
@@ -81,33 +79,33 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in text).replace("\0", "{}")
 
 
-def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: int, style: TableStyle) -> str:
+def _table(page: Page, board: Leaderboard, n_measures: int, number: int, style: TableStyle) -> str:
     columns = board.columns[:n_measures]
     left = len(board.columns) - len(columns)
-    failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == board.dataset}
-    models = [model for model in figures.page.manifest.models if model in failed.union(board.models)]
+    failed = {failure.model for failure in page.evaluation.failures if failure.dataset == board.dataset}
+    models = [model for model in page.manifest.models if model in failed.union(board.models)]
     if style.sort:
         models.sort(key=[*board.models, *models].index)
     ranks = board.columns[0].ranks
     cells = [
         [escaped(short_text(model)) for model in models],
         *([[ranks.get(model, "").replace("–", "--") or _NOTHING for model in models]] if ranks else []),
-        *(_cells(figures, column, models, style) for column in columns),
+        *(_cells(page, column, models, style) for column in columns),
     ]
     name = "table*" if style.fit == "page" else "table"
     width = _WIDTHS.get(style.fit)
     of = escaped(short_text(display_name(board.dataset)))
     caption = style.caption or f"{of}, {queries(max(column.n_queries for column in columns))}."
-    note = "" if style.caption else " ".join(_note(figures, board, columns, style))
+    note = "" if style.caption else " ".join(_note(page, board, columns, style))
     headers = [style.headers.get(column.measure) or escaped(column.measure) for column in columns]
     return "\n".join(
         [
-            f"% {figures.page.evaluation.evaluation_id}",
+            f"% {page.evaluation.evaluation_id}",
             *([f"% {counted(left, 'more measure')} in summary.csv; --measure picks others"] if left else []),
             rf"\begin{{{name}}}",
             r"  \centering",
             rf"  \caption{{{caption}}}",
-            rf"  \label{{tab:{figures.page.evaluation.name}-{number}}}",
+            rf"  \label{{tab:{page.evaluation.name}-{number}}}",
             r"  \medskip",
             *([rf"  \resizebox{{\ifdim\width>{width} {width}\else\width\fi}}{{!}}{{%"] if width else []),
             rf"  \begin{{tabular}}{{l{'c' if ranks else ''}{'r' * len(columns)}}}",
@@ -123,7 +121,7 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
     )
 
 
-def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str], style: TableStyle) -> Iterator[str]:
+def _cells(page: Page, column: MeasureColumn, models: Sequence[str], style: TableStyle) -> Iterator[str]:
     """Return the figures with their marks. Figures that print alike share a place."""
     known = [line.estimate for line in column.estimates.values() if line.estimate is not None]
     order = [] if column.best is None else list(dict.fromkeys(map(figure, known)))
@@ -138,7 +136,7 @@ def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str], s
             ends = interval_text(line.ci_low, line.ci_high, _number) if style.intervals else ""
             mark = (_UNRELIABLE if line.mark else rf"\phantom{{{_UNRELIABLE}}}") if is_marked else ""
             interval = rf" {{\scriptsize {ends}{mark}}}" if ends else ""
-            yield forms.get(text, "%s") % _number(line.estimate) + interval + _marks(figures, column, model, style)
+            yield forms.get(text, "%s") % _number(line.estimate) + interval + _marks(page, column, model, style)
 
 
 def _is_unreliable(column: MeasureColumn) -> bool:
@@ -149,13 +147,13 @@ def _number(value: float | None) -> str:
     return figure(value).replace("-", "$-$")
 
 
-def _marks(figures: PageFigures, column: MeasureColumn, model: str, style: TableStyle) -> str:
+def _marks(page: Page, column: MeasureColumn, model: str, style: TableStyle) -> str:
     """Return letters in fixed places, or a dagger or arrow that hangs out of the cell, so that digits align."""
-    if figures.all_pairs:
+    if page.all_pairs:
         places = sorted(set().union(*column.letters.values()))
         own = "".join(sign if sign in column.letters[model] else rf"\phantom{{{sign}}}" for sign in places)
         return rf"\textsuperscript{{{own}}}" if own else ""
-    line = figures.by_model(column).get(model)
+    line = page.by_model(column).get(model)
     marks = _LEVELS
     if style.arrows and line is not None:
         marks = _DOWN if (line.difference or 0.0) < 0 else _UP
@@ -167,21 +165,19 @@ def _row(cells: Sequence[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
-def _note(
-    figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle
-) -> Iterator[str]:
+def _note(page: Page, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle) -> Iterator[str]:
     yield from _missing(columns)
     if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
     if board.columns[0].ranks:
-        level = f"{100 * figures.page.evaluation.confidence:g}"
+        level = f"{100 * page.evaluation.confidence:g}"
         yield rf"Ranks by {escaped(columns[0].measure)} are simultaneous {level}\% intervals."
     if style.intervals:
-        yield rf"In brackets: {100 * figures.page.evaluation.confidence:g}\% confidence intervals."
+        yield rf"In brackets: {100 * page.evaluation.confidence:g}\% confidence intervals."
         if any(map(_is_unreliable, columns)):
             yield f"{_UNRELIABLE}: not reliable, as few queries decide it, or nearly all score alike."
-    yield from _significance(figures, board.dataset, columns, style)
-    yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
+    yield from _significance(page, board.dataset, columns, style)
+    yield f"Conventions: {escaped(', '.join(_conventions(page.manifest.conventions)))}."
 
 
 def _missing(columns: Sequence[MeasureColumn]) -> Iterator[str]:
@@ -209,15 +205,13 @@ def _conventions(chosen: Conventions) -> Iterator[str]:
             yield f"{name}: {value}"
 
 
-def _significance(
-    figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn], style: TableStyle
-) -> Iterator[str]:
-    if not any(column.letters if figures.all_pairs else column.comparisons for column in columns):
+def _significance(page: Page, dataset: str, columns: Sequence[MeasureColumn], style: TableStyle) -> Iterator[str]:
+    if not any(column.letters if page.all_pairs else column.comparisons for column in columns):
         return
-    if figures.all_pairs:
+    if page.all_pairs:
         yield f"Models that share a letter do not differ at $p < {columns[0].alpha:.3g}$."
     else:
-        baseline = escaped(short_text(figures.baseline(dataset) or ""))
+        baseline = escaped(short_text(page.baseline(dataset) or ""))
         if style.arrows:
             better, worse = (
                 rf"${weak}$ ($p < 0.05$) and ${strong}$ ($p < 0.01$)" for (_, strong), (_, weak) in (_UP, _DOWN)
@@ -225,8 +219,8 @@ def _significance(
             yield f"{better}: better than {baseline}; {worse}: worse."
         else:
             yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
-    if comparison := figures.page.manifest.comparison:
-        lines = [*figures.on_all(dataset), *(line for column in columns for line in column.comparisons)]
+    if comparison := page.manifest.comparison:
+        lines = [*page.on_all(dataset), *(line for column in columns for line in column.comparisons)]
         families = {line.is_primary: line.family for line in lines if line.family}
         if primary := families.pop(True, ""):
             own = [line for line in lines if line.is_primary]

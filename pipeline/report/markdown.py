@@ -16,14 +16,12 @@ from rankledger.pipeline.report.changes import query_rows
 from rankledger.pipeline.report.effects import effect_rule, p_value_notes
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command
-from rankledger.pipeline.report.page import Page
+from rankledger.pipeline.report.page import Page, comparability_notes, side_by_side
 from rankledger.pipeline.report.tables import (
     LETTERS,
     Interval,
     Leaderboard,
-    PageFigures,
     board_table,
-    comparability_notes,
     difference_rows,
     difference_table,
     display_name,
@@ -31,9 +29,7 @@ from rankledger.pipeline.report.tables import (
     figure,
     leaderboards,
     models,
-    page_figures,
     shared_baseline,
-    side_by_side,
     signed,
     worst_differences,
     worst_figures,
@@ -97,7 +93,7 @@ def _overview(pages: Sequence[Page]) -> list[str]:
 
 def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
     """Return the lines within so many bytes. The command that made the evaluation is always kept."""
-    evaluation, figures = page.evaluation, page_figures(page)
+    evaluation = page.evaluation
     end = ByteBudget(most)
     command = rerun_command(page.manifest)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))  # longer than any in the command
@@ -115,7 +111,7 @@ def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
     boards = leaderboards(evaluation)
     for n_left, board in zip(range(len(boards) + 1, 1, -1), boards, strict=True):  # one share is for what follows
         part = ByteBudget(budget.left // n_left)
-        _add_dataset(part, figures, board, n_measures)
+        _add_dataset(part, page, board, n_measures)
         budget.add(*part.lines, reserve=0)
     for history in page.history:
         _add_history(budget, history)
@@ -130,15 +126,15 @@ def _completeness(evaluation: Evaluation) -> str:
     return f"**{word}:** {evaluated}."
 
 
-def _add_dataset(budget: ByteBudget, figures: PageFigures, board: Leaderboard, n_measures: int) -> None:
+def _add_dataset(budget: ByteBudget, page: Page, board: Leaderboard, n_measures: int) -> None:
     budget.add(f"### {plain(board.title)}", "")
     _add_table(budget, _leaderboard(board, n_measures), file="summary.csv")
     left = len(board.columns) - n_measures
     if left > 0:
         budget.add(f"{counted(left, 'more measure')} in summary.csv.", "")
-    _add_differences(budget, figures, board.dataset)
-    _add_slices(budget, figures.page.evaluation, board.dataset)
-    own = [pair for pair in figures.page.pairs if pair.dataset == board.dataset and pair.largest_changes]
+    _add_differences(budget, page, board.dataset)
+    _add_slices(budget, page.evaluation, board.dataset)
+    own = [pair for pair in page.pairs if pair.dataset == board.dataset and pair.largest_changes]
     for pair in own[:_PAIRS]:
         _add_changes(budget, pair)
 
@@ -149,18 +145,18 @@ def _leaderboard(board: Leaderboard, n_measures: int) -> TextTable:
     return replace(table, rows=tuple(rows))
 
 
-def _add_differences(budget: ByteBudget, figures: PageFigures, dataset: str) -> None:
-    measure, lines = figures.leading_difference[dataset], figures.on_all(dataset)
+def _add_differences(budget: ByteBudget, page: Page, dataset: str) -> None:
+    measure, lines = page.leading_difference[dataset], page.on_all(dataset)
     if not lines:
         return
     baseline = shared_baseline(lines)
-    rows = difference_rows(lines, figures.practical_difference, figures.alpha)
+    rows = difference_rows(lines, page.practical_difference, page.alpha)
     against = f" against {short_text(baseline, _NAME)}" if baseline else ""
     budget.add(f"Differences, {_text(f'{dataset}: {measure}{against}')}:", "")
     table = difference_table("", rows, pairs=not baseline, labels=True, most=_NAME)
     _add_table(budget, table, file="comparisons.csv")
-    shown = [*lines, *worst_differences(figures.page.evaluation, dataset)]
-    rules = effect_rule(measure, figures.practical_difference, figures.alpha), *p_value_notes(shown)
+    shown = [*lines, *worst_differences(page.evaluation, dataset)]
+    rules = effect_rule(measure, page.practical_difference, page.alpha), *p_value_notes(shown)
     budget.add(f"{_text('; '.join(rules), REASON)}.", "")
 
 

@@ -20,7 +20,7 @@ from rankledger.pipeline.history.changes import changed_queries, counted_scores,
 from rankledger.pipeline.history.details import ShownDataset, ShownOutput, query_details, recorded_output_of
 from rankledger.pipeline.history.history import known_history
 from rankledger.pipeline.history.views import History
-from rankledger.pipeline.inference.tables import ALL, CurvePoint, PairedScores, QueryChange
+from rankledger.pipeline.inference.tables import ALL, Comparison, CurvePoint, PairedScores, QueryChange
 from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.folder import read_query_changes, read_query_details, read_record
 from rankledger.pipeline.record.manifest import Manifest
@@ -28,6 +28,7 @@ from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.tables import damaged_files, fitting_details
 from rankledger.pipeline.record.workspace import Opened, Workspace
+from rankledger.pipeline.report.tables import Interval, Key, MeasureColumn, display_name, group_by_key, measure_columns
 from rankledger.pipeline.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -300,6 +301,90 @@ class Page:
         """Datasets that a model was evaluated on, `*` for the mean of all, in the order of the summary."""
         return tuple(dict.fromkeys(line.dataset for line in self.evaluation.estimates))
 
+    @cached_property
+    def columns(self) -> Mapping[Key, MeasureColumn]:
+        return measure_columns(self.evaluation, self.evaluation.estimates)
+
+    @cached_property
+    def comparisons(self) -> Mapping[Key, Sequence[Comparison]]:
+        return group_by_key(self.evaluation.comparison_lines)
+
+    @property
+    def leading(self) -> Mapping[str, str]:
+        return self.evaluation.leading
+
+    @property
+    def leading_difference(self) -> Mapping[str, str]:
+        return self.evaluation.leading_difference
+
     @property
     def practical_difference(self) -> Mapping[str, float]:
         return self.manifest.practical_difference
+
+    @property
+    def alpha(self) -> float:
+        return 1 - self.evaluation.confidence
+
+    @property
+    def all_pairs(self) -> bool:
+        comparison = self.manifest.comparison
+        return comparison is not None and comparison.baseline == "all_pairs"
+
+    def columns_of(self, dataset: str) -> list[MeasureColumn]:
+        """Return a dataset's columns: all queries, then slice by slice, the primary measure first."""
+        own = [column for key, column in self.columns.items() if key[0] == dataset]
+        slices = {name: place for place, name in enumerate(dict.fromkeys(column.slice for column in own))}
+        lead = self.leading[dataset]
+        return sorted(own, key=lambda column: (column.slice != ALL, slices[column.slice], column.measure != lead))
+
+    def best_first(self, dataset: str) -> list[str]:
+        """Return the models by the primary measure, for their order and colors in charts."""
+        return list(self.columns[dataset, ALL, self.leading[dataset]].estimates)
+
+    def on_all(self, dataset: str) -> Sequence[Comparison]:
+        return self.comparisons.get((dataset, ALL, self.leading_difference[dataset]), ())
+
+    def by_model(self, column: MeasureColumn) -> Mapping[str, Comparison]:
+        return {} if self.all_pairs else {line.model: line for line in column.comparisons}
+
+    def baseline(self, dataset: str) -> str | None:
+        """Return the common baseline of a dataset. None if there is none."""
+        if self.all_pairs:
+            return None
+        own = (lines for key, lines in self.comparisons.items() if key[0] == dataset)
+        return next((line.baseline for lines in own for line in lines), None)
+
+
+def side_by_side(pages: Sequence[Page]) -> Iterator[tuple[str, str, dict[str, list[Interval | None]]]]:
+    """Yield each dataset, its primary measure, and each model's estimate by evaluation, None without it."""
+    for dataset, measure in shared_lead_measures(pages).items():
+        own = [
+            {
+                line.model: Interval.of(line)
+                for line in page.evaluation.estimates
+                if (line.dataset, line.slice, line.measure) == (dataset, ALL, measure)
+            }
+            for page in pages
+        ]
+        names = dict.fromkeys(model for lines in own for model in lines)
+        yield dataset, measure, {model: [lines.get(model) for lines in own] for model in names}
+
+
+def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
+    """Return the primary measure by dataset. If evaluations differ, the last one decides."""
+    by_age = sorted(pages, key=lambda page: page.manifest.order)
+    last = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
+    return {dataset: last[dataset] for page in pages for dataset in page.datasets}
+
+
+def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
+    """Yield reasons why primary estimates of the evaluations cannot be compared."""
+    for dataset, measure in shared_lead_measures(pages).items():
+        own = [page.manifest for page in pages if dataset in page.datasets]
+        on = f"on {display_name(dataset)} in these evaluations: figures there cannot be compared"
+        rests_on = [
+            manifest.comparability(dataset, measure) for manifest in own if manifest.fingerprint(dataset, measure)
+        ]
+        kinds = dict.fromkeys(change.kind for one in rests_on[1:] for change in rests_on[0].differences(one))
+        for kind in kinds:
+            yield f"the {f'definitions of {measure}' if kind == 'definition' else kind} differ {on}"

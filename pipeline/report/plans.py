@@ -11,7 +11,7 @@ from rankledger.pipeline.history.comparison import RecordPair
 from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import Block, Drawings, Section, Words, text_table
+from rankledger.pipeline.report.html.blocks import Block, Section, Words, text_table, write_charts
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import figure, models, signed
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain, short_text
@@ -174,4 +174,4 @@ def _blocks(plan: PowerPlan, dataset: str) -> Iterator[Block]:
     points = [point for point in plan.points if (point.dataset, point.slice) == (dataset, ALL)]
     chart = charts.power_by_queries(dataset, points)
     if chart is not None:
-        yield Drawings(((f"power-{name}", chart),))
+        yield write_charts([(f"power-{name}", chart)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar
@@ -14,7 +14,6 @@ from rankledger.pipeline.history.views import Night
 from rankledger.pipeline.inference.tables import ALL, Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.effects import EffectLabel, effect_label, letter_display
-from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.text_table import TextTable, number, short_text
 from rankledger.pipeline.support.text import queries
 
@@ -284,7 +283,7 @@ def board_table(
 
 def leaderboards(evaluation: Evaluation) -> list[Leaderboard]:
     """Return the leaderboard of each dataset, in the order of the summary."""
-    columns = _measure_columns(evaluation, [line for line in evaluation.estimates if line.slice == ALL])
+    columns = measure_columns(evaluation, [line for line in evaluation.estimates if line.slice == ALL])
     boards: dict[str, list[MeasureColumn]] = {}
     for column in columns.values():
         boards.setdefault(column.dataset, []).append(column)
@@ -293,8 +292,9 @@ def leaderboards(evaluation: Evaluation) -> list[Leaderboard]:
     return [Leaderboard(dataset, tuple(own)) for dataset, own in boards.items()]
 
 
-def _measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[Key, MeasureColumn]:
-    comparisons = _by_key(evaluation.comparison_lines)
+def measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[Key, MeasureColumn]:
+    """Return the columns of these lines, in their order."""
+    comparisons = group_by_key(evaluation.comparison_lines)
     return {
         key: MeasureColumn(
             *key,
@@ -303,11 +303,12 @@ def _measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[
             comparisons=comparisons.get(key, ()),
             alpha=1 - evaluation.confidence,
         )
-        for key, own in _by_key(lines).items()
+        for key, own in group_by_key(lines).items()
     }
 
 
-def _by_key(lines: Iterable[Line]) -> dict[Key, list[Line]]:
+def group_by_key(lines: Iterable[Line]) -> dict[Key, list[Line]]:
+    """Group lines by dataset, slice and measure, in their order."""
     groups: dict[Key, list[Line]] = {}
     for line in lines:
         groups.setdefault((line.dataset, line.slice, line.measure), []).append(line)
@@ -318,67 +319,6 @@ def _ranked(lines: Iterable[Estimate], direction: str) -> dict[str, Estimate]:
     sign = 1 if direction == "lower" else -1
     ordered = sorted(lines, key=lambda line: math.inf if line.estimate is None else sign * line.estimate)
     return {line.model: line for line in ordered}
-
-
-@dataclass(frozen=True)
-class PageFigures:
-    """Values of a page by dataset, slice and measure."""
-
-    page: Page
-    columns: Mapping[Key, MeasureColumn]
-    comparisons: Mapping[Key, Sequence[Comparison]]
-
-    @property
-    def leading(self) -> Mapping[str, str]:
-        return self.page.evaluation.leading
-
-    @property
-    def leading_difference(self) -> Mapping[str, str]:
-        return self.page.evaluation.leading_difference
-
-    @property
-    def practical_difference(self) -> Mapping[str, float]:
-        return self.page.practical_difference
-
-    @property
-    def alpha(self) -> float:
-        return 1 - self.page.evaluation.confidence
-
-    @cached_property
-    def all_pairs(self) -> bool:
-        comparison = self.page.manifest.comparison
-        return comparison is not None and comparison.baseline == "all_pairs"
-
-    def columns_of(self, dataset: str) -> list[MeasureColumn]:
-        """Return a dataset's columns: all queries, then slice by slice, the primary measure first."""
-        own = [column for key, column in self.columns.items() if key[0] == dataset]
-        slices = {name: place for place, name in enumerate(dict.fromkeys(column.slice for column in own))}
-        lead = self.leading[dataset]
-        return sorted(own, key=lambda column: (column.slice != ALL, slices[column.slice], column.measure != lead))
-
-    def best_first(self, dataset: str) -> list[str]:
-        """Return the models by the primary measure, for their order and colors in charts."""
-        return list(self.columns[dataset, ALL, self.leading[dataset]].estimates)
-
-    def on_all(self, dataset: str) -> Sequence[Comparison]:
-        return self.comparisons.get((dataset, ALL, self.leading_difference[dataset]), ())
-
-    def by_model(self, column: MeasureColumn) -> Mapping[str, Comparison]:
-        return {} if self.all_pairs else {line.model: line for line in column.comparisons}
-
-    def baseline(self, dataset: str) -> str | None:
-        """Return the common baseline of a dataset. None if there is none."""
-        if self.all_pairs:
-            return None
-        own = (lines for key, lines in self.comparisons.items() if key[0] == dataset)
-        return next((line.baseline for lines in own for line in lines), None)
-
-
-def page_figures(page: Page) -> PageFigures:
-    """Return the values of a page, in the order of its record."""
-    evaluation = page.evaluation
-    comparisons = _by_key(evaluation.comparison_lines)
-    return PageFigures(page, _measure_columns(evaluation, evaluation.estimates), comparisons)
 
 
 @dataclass(frozen=True)
@@ -496,38 +436,3 @@ def worst_figures(evaluation: Evaluation, dataset: str) -> list[Estimate]:
 def few_mark(line: Estimate | Comparison) -> str:
     """Return why a slice is not judged. Empty if it has clusters enough."""
     return f"under {LEAST_CLUSTERS}, not judged" if line.slice != ALL and line.n_clusters < LEAST_CLUSTERS else ""
-
-
-def side_by_side(pages: Sequence[Page]) -> Iterator[tuple[str, str, dict[str, list[Interval | None]]]]:
-    """Yield each dataset, its primary measure, and each model's estimate by evaluation, None without it."""
-    for dataset, measure in shared_lead_measures(pages).items():
-        own = [
-            {
-                line.model: Interval.of(line)
-                for line in page.evaluation.estimates
-                if (line.dataset, line.slice, line.measure) == (dataset, ALL, measure)
-            }
-            for page in pages
-        ]
-        names = dict.fromkeys(model for lines in own for model in lines)
-        yield dataset, measure, {model: [lines.get(model) for lines in own] for model in names}
-
-
-def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
-    """Return the primary measure by dataset. If evaluations differ, the last one decides."""
-    by_age = sorted(pages, key=lambda page: page.manifest.order)
-    last = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
-    return {dataset: last[dataset] for page in pages for dataset in page.datasets}
-
-
-def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
-    """Yield reasons why primary estimates of the evaluations cannot be compared."""
-    for dataset, measure in shared_lead_measures(pages).items():
-        own = [page.manifest for page in pages if dataset in page.datasets]
-        on = f"on {display_name(dataset)} in these evaluations: figures there cannot be compared"
-        rests_on = [
-            manifest.comparability(dataset, measure) for manifest in own if manifest.fingerprint(dataset, measure)
-        ]
-        kinds = dict.fromkeys(change.kind for one in rests_on[1:] for change in rests_on[0].differences(one))
-        for kind in kinds:
-            yield f"the {f'definitions of {measure}' if kind == 'definition' else kind} differ {on}"

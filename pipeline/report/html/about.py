@@ -1,38 +1,46 @@
-"""Sections below the scores of a page: curves, data quality, definitions, history and provenance."""
+"""Sections around the differences of a page: standing, curves, data quality, definitions, history and provenance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.views import History, Series
-from rankledger.pipeline.record.manifest import Manifest
+from rankledger.pipeline.inference.tables import ALL, ChangeSince, Estimate
+from rankledger.pipeline.record.manifest import Manifest, evaluation_name
 from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Output
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
+    Bars,
     Block,
+    Cell,
     Chart,
     Column,
-    Command,
-    Drawings,
-    Facts,
     Folded,
     Group,
     Kind,
     Row,
     Section,
     Table,
+    Tone,
     Words,
     dataset_title,
     isolated,
     text_table,
+    write_charts,
+    write_command,
+    write_facts,
 )
 from rankledger.pipeline.report.messages import rerun_command
-from rankledger.pipeline.report.tables import PageFigures
+from rankledger.pipeline.report.page import Page
+from rankledger.pipeline.report.tables import Interval, few_mark, figure, signed, worst_figures
 from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.verdicts import REASON, result
 from rankledger.pipeline.support.text import counted, queries
 
 _COMMIT = 10  # characters of it beside the title
@@ -52,11 +60,145 @@ def facts(manifest: Manifest) -> list[tuple[str, str]]:
     return [(name, short_text(value)) for name, value in found.items() if value]
 
 
-def history(figures: PageFigures) -> Section | None:
+_SLICE_ROWS = 20  # of a dataset
+_MODEL = Column("model", "name")
+_CHANGES = (
+    *(_MODEL, Column("slice", "name"), Column("queries"), Column("before"), Column("after")),
+    *(Column("difference"), Column("of the change"), Column("compared with", "name")),
+)
+
+
+def standing(page: Page) -> Section | None:
+    """Return how each model compares with other records, on its worst slices and by external metrics."""
+    parts = (
+        ("Against other records", _against_records(page)),
+        ("Worst slices", _worst_slices(page)),
+        ("Owners and external metrics", _external_metrics(page)),
+    )
+    found = ((title, tuple(content)) for title, content in parts)
+    blocks = tuple(Section("", title, content, folded=False) for title, content in found if content)
+    return Section("standing", "Standing", blocks) if blocks else None
+
+
+def _against_records(page: Page) -> Iterator[Block]:
+    """Yield gated differences from models of other records, without passed slices and shares of queries."""
+    own = {line.model for line in page.evaluation.estimates}
+    judged = [
+        line
+        for line in page.evaluation.verdicts
+        if line.reference and line.reference not in own and line.ci_low is not None and not line.counts_queries
+    ]
+    lines = [line for line in judged if line.slice == ALL or line.outcome != "pass"]
+    if not lines:
+        return
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for line in lines:
+        groups.setdefault((line.dataset, line.measure), []).append(line)
+    names = (Column("slice", "name"), Column("gate", "name"), Column("reference", "name"))
+    columns = (_MODEL, Column("difference"), Column("interval", "difference"), Column("result", "text"), *names)
+    caption = "Differences from models of other records"
+    tables = tuple(_record_group(page, *group) for group in groups.items())
+    yield Table("records", caption, columns, tables, searched="model")
+    if len(judged) > len(lines):
+        yield Words(f"{counted(len(judged) - len(lines), 'difference')} on slices passed.", "quiet")
+
+
+def _record_group(page: Page, key: tuple[str, str], lines: Sequence[Verdict]) -> Group:
+    dataset, measure = key
+    bars = Bars.of_differences(map(Interval.of, lines), page.practical_difference.get(measure, 0.0))
+
+    def row(line: Verdict) -> Row:
+        tone: Tone = "bad" if line.effect == "fail" else "warn" if line.effect != "pass" else ""
+        names = (short_text(line.slice), short_text(line.gate), _reference(page, line.reference or ""))
+        cells = bars.cells(Interval.of(line), "bad" if tone == "bad" else "")
+        return (short_text(line.model), *cells, Cell(result(line), tone), *names)
+
+    return bars.group(map(row, lines), f"{dataset_title(dataset)}: {measure}")
+
+
+def _reference(page: Page, reference: str) -> Cell:
+    model, _, record = reference.rpartition(" in ")
+    name = evaluation_name(record)
+    if not name:
+        return Cell(short_text(reference))
+    nights = {change.reference: change.date for change in page.evaluation.changes}
+    night = nights.get(record) or f"{record[:4]}-{record[4:6]}-{record[6:8]}"
+    return Cell(short_text(f"{model}, {name} {night}"), small=record)
+
+
+def _worst_slices(page: Page) -> Iterator[Block]:
+    since = {(line.dataset, line.model): line for line in page.evaluation.changes if line.slice}  # accepted last
+    datasets = list(dict.fromkeys(dataset for dataset, _ in since))
+    if datasets:
+        groups = tuple(_slice_changes(page, dataset, [*since.values()]) for dataset in datasets)
+        yield Table("worst-changes", "The slice that explains most of each drop", _CHANGES, groups)
+    others = [name for name in page.leading if name not in datasets and page.baseline(name) is None]
+    groups = tuple(group for name in others for group in _slice_figures(page, name))
+    if groups:
+        caption = f"The slice with the worst figure, by model, of those with {LEAST_CLUSTERS} queries or more"
+        columns = (_MODEL, Column("slice", "name"), Column("figure"), Column("interval", "bar"), Column("queries"))
+        yield Table("worst-figures", caption, columns, groups)
+
+
+def _slice_changes(page: Page, dataset: str, changes: Sequence[ChangeSince]) -> Group:
+    lines = [line for line in changes if line.dataset == dataset]
+    signs = {line.measure: -1 if page.evaluation.directions[line.measure] == "lower" else 1 for line in lines}
+    rows = tuple(
+        (
+            *(short_text(line.model), short_text(line.slice), f"{line.slice_queries:,}"),
+            *(figure(line.slice_before), figure(line.slice_after)),
+            signed(signs[line.measure] * ((line.slice_after or 0.0) - (line.slice_before or 0.0))),
+            *("" if line.slice_share is None else f"{line.slice_share:.0%}", short_text(line.date)),
+        )
+        for line in lines
+    )
+    return Group(rows, f"{dataset_title(dataset)}: {', '.join(signs)}")
+
+
+def _slice_figures(page: Page, dataset: str) -> Iterator[Group]:
+    lines = _worst_of_models(worst_figures(page.evaluation, dataset))
+    if lines:
+        bars = Bars.of_estimates(map(Interval.of, lines))
+        rows = (
+            (short_text(line.model), short_text(line.slice), *bars.cells(Interval.of(line)), f"{line.n_queries:,}")
+            for line in lines
+        )
+        yield bars.group(rows, f"{dataset_title(dataset)}: {page.leading[dataset]}")
+
+
+def _worst_of_models(lines: Sequence[Estimate]) -> list[Estimate]:
+    judged = [line for line in lines if not few_mark(line)]
+    first = {line.model: line for line in reversed(judged)}
+    return [line for line in judged if line is first[line.model]][:_SLICE_ROWS]
+
+
+def _external_metrics(page: Page) -> Iterator[Block]:
+    models, external_metrics = page.manifest.models, page.manifest.external_metrics
+    numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
+    names = list(dict.fromkeys(name for own in numbers.values() for name in own))
+    rows = tuple(
+        (
+            short_text(model),
+            short_text(models[model].owner or ""),
+            *(f"{own[name]:,.10g}" if name in own else "" for name in names),
+        )
+        for model, own in numbers.items()
+        if own or models[model].owner
+    )
+    if rows:
+        columns = (_MODEL, Column("owner", "name"), *(Column(short_text(name)) for name in names))
+        caption = "Owners of the models, and external metrics"
+        yield Table("external", caption, columns, (Group(rows),), searched="model")
+    for model, extra in external_metrics.items():
+        if extra.reason:
+            yield Words(f"{short_text(model)}: {short_text(extra.reason, REASON)}", "warn")
+
+
+def history(page: Page) -> Section | None:
     """Return a part per measure. None if the page has no history."""
     parts = tuple(
         Section("", f"{short_text(own.measure)}, night by night", tuple(_history_blocks(own, place)))
-        for place, own in enumerate(figures.page.history, start=1)
+        for place, own in enumerate(page.history, start=1)
     )
     return Section("history", "History", parts) if parts else None
 
@@ -70,7 +212,7 @@ def _history_blocks(history: History, place: int) -> Iterator[Block]:
         if (chart := charts.nights(series, history.measure))
     ]
     if drawings:
-        yield Drawings(tuple(drawings))
+        yield write_charts(drawings)
     for number, series in enumerate(history.series[:_SERIES], start=1):
         yield _series(history, series, f"history-{place}-{number}")
     if len(history.series) > _SERIES:
@@ -87,19 +229,19 @@ def _series(history: History, series: Series, name: str) -> Folded:
     return Folded(title, counted(len(series.nights), "night"), (nights, *below))
 
 
-def curves(figures: PageFigures) -> Section | None:
+def curves(page: Page) -> Section | None:
     """Return the curves of each dataset. None if there are none."""
-    drawings = {dataset: tuple(_drawings(figures, dataset)) for dataset in figures.leading}
-    parts = tuple(Section("", dataset_title(dataset), (Drawings(own),)) for dataset, own in drawings.items() if own)
+    drawings = {dataset: tuple(_drawings(page, dataset)) for dataset in page.leading}
+    parts = tuple(Section("", dataset_title(dataset), (write_charts(own),)) for dataset, own in drawings.items() if own)
     return Section("curves", "Curves", parts) if parts else None
 
 
-def _drawings(figures: PageFigures, dataset: str) -> Iterator[tuple[str, Chart]]:
-    models = figures.best_first(dataset)
-    precision = charts.precision_recall(dataset, figures.page.curves, models)
+def _drawings(page: Page, dataset: str) -> Iterator[tuple[str, Chart]]:
+    models = page.best_first(dataset)
+    precision = charts.precision_recall(dataset, page.curves, models)
     if precision:
         yield (f"precision-{short_text(dataset)}", precision)
-    for place, chart in enumerate(charts.by_cutoff(dataset, figures.page.evaluation.estimates, models), start=1):
+    for place, chart in enumerate(charts.by_cutoff(dataset, page.evaluation.estimates, models), start=1):
         yield (f"cutoffs-{short_text(dataset)}-{place}", chart)
 
 
@@ -111,39 +253,39 @@ _HEADS = (
 )
 
 
-def quality(figures: PageFigures) -> Section:
+def quality(page: Page) -> Section:
     """Return warnings, counts of the joins and judged shares by rank, by dataset."""
-    datasets = figures.page.manifest.datasets
+    datasets = page.manifest.datasets
     vanished = (
         Words(f"{short_text(str(warning), _WARNING)}.", "warn")
-        for warning in figures.page.evaluation.data_warnings
+        for warning in page.evaluation.data_warnings
         if warning.dataset not in datasets
     )
     parts = (
-        Section("", short_text(name), tuple(_quality_blocks(figures, name, described)))
+        Section("", short_text(name), tuple(_quality_blocks(page, name, described)))
         for name, described in datasets.items()
     )
     return Section("quality", "Data quality", (*vanished, *parts))
 
 
-def _quality_blocks(figures: PageFigures, dataset: str, described: Dataset) -> Iterator[Block]:
+def _quality_blocks(page: Page, dataset: str, described: Dataset) -> Iterator[Block]:
     n_without = described.n_without_relevant
     without = "" if n_without is None else f", {n_without:,} of them without relevant documents"
     yield Words(f"{queries(described.n_queries)} with judgments or ratings{without}.")
-    for warning in figures.page.evaluation.data_warnings:
+    for warning in page.evaluation.data_warnings:
         if warning.dataset == dataset:
             of = f"{short_text(warning.model)}: " if warning.model else ""
             yield Words(f"{of}{short_text(warning.warning, _WARNING)}.", "warn")
-    outputs = [output for output in figures.page.manifest.outputs if output.dataset == dataset]
+    outputs = [output for output in page.manifest.outputs if output.dataset == dataset]
     if outputs:
         columns = tuple(Column(head, "name" if head == "model" else "number") for head in _HEADS)
         group = Group(tuple(map(_quality_row, outputs)))
         name = short_text(dataset)
         yield Table(f"quality-{name}", f"What the outputs on {name} hold", columns, (group,), searched="model")
-    points = [point for point in figures.page.curves if point.dataset == dataset and point.curve == "judged"]
-    chart = charts.judged_by_rank(dataset, points, figures.best_first(dataset)) if points else None
+    points = [point for point in page.curves if point.dataset == dataset and point.curve == "judged"]
+    chart = charts.judged_by_rank(dataset, points, page.best_first(dataset)) if points else None
     if chart:
-        yield Drawings(((f"judged-{short_text(dataset)}", chart),))
+        yield write_charts([(f"judged-{short_text(dataset)}", chart)])
 
 
 def _quality_row(output: Output) -> Row:
@@ -165,9 +307,9 @@ def _quality_row(output: Output) -> Row:
 _KINDS: dict[str, Kind] = {"range": "text", "better": "text", "version": "number", "fingerprint": "text"}
 
 
-def definitions(figures: PageFigures) -> Section:
+def definitions(page: Page) -> Section:
     """Return a row per measure, and the conventions."""
-    manifest = figures.page.manifest
+    manifest = page.manifest
     heads = ("measure", "what it is", "parameters", "range", "better", "version", "fingerprint", "reference")
     columns = tuple(Column(head, _KINDS.get(head, "name")) for head in heads)
     own = [
@@ -190,7 +332,7 @@ def definitions(figures: PageFigures) -> Section:
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
     conventions = tuple((name.replace("_", " "), _setting(value)) for name, value in manifest.conventions)
-    return Section("definitions", "Definitions", (table, Section("", "Conventions", (Facts(conventions),))))
+    return Section("definitions", "Definitions", (table, Section("", "Conventions", (write_facts(conventions),))))
 
 
 def _parameters(meant: Definition) -> str:
@@ -215,9 +357,9 @@ _COLUMNS = (
 )
 
 
-def provenance(figures: PageFigures) -> Section:
+def provenance(page: Page) -> Section:
     """Return the command, settings, versions and files behind the figures."""
-    manifest = figures.page.manifest
+    manifest = page.manifest
     inputs = [
         _file_row(name, role, file)
         for name, dataset in manifest.datasets.items()
@@ -231,13 +373,13 @@ def provenance(figures: PageFigures) -> Section:
     ]
     again = (
         Words("From the folder that it was evaluated in:"),
-        Command(short_text(rerun_command(manifest), _COMMAND)),
+        write_command(short_text(rerun_command(manifest), _COMMAND)),
         Words("In the folder of this page, if it is the record's:"),
-        Command("rankledger reproduce ."),
+        write_command("rankledger reproduce ."),
     )
     blocks = (
         Section("", "Make it again", again),
-        Section("", "Settings and versions", (Facts(tuple(_facts(manifest))),)),
+        Section("", "Settings and versions", (write_facts(_facts(manifest)),)),
         Section("", "Inputs", (_file_table("inputs", "Judgments, queries and documents", inputs),)),
         Section("", "Model outputs", (_file_table("outputs", "Outputs of the models", outputs),)),
     )
@@ -272,7 +414,3 @@ def _file_row(dataset: str, what: str, file: InputFile) -> Row:
 
 def _file_table(name: str, caption: str, rows: Iterable[Row]) -> Table:
     return Table(name, caption, _COLUMNS, (Group(tuple(rows)),))
-
-
-SECTIONS = (curves, quality, definitions, history, provenance)
-"""The sections, in their order on the page."""

@@ -1,4 +1,4 @@
-"""Blocks of a page, and cells with interval bars."""
+"""Blocks of a page, and cells with interval bars. A block of fixed text is `Markup`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from unicodedata import bidirectional
+
+from markupsafe import Markup
 
 from rankledger.pipeline.report.effects import EffectLabel
 from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, models, signed
@@ -71,16 +73,6 @@ class Table:
     most: int = 0  # rows of a group that are shown at first; 0 shows all
 
 
-def text_table(name: str, table: TextTable, searched: str = "") -> Table:
-    """Convert a table of text. `searched` is the word of the page's filter for its rows."""
-    columns = tuple(
-        Column(header, "number" if numeric else "name")
-        for header, numeric in zip(table.headers, table.numeric, strict=True)
-    )
-    rows = tuple(tuple(map(short_text, row)) for row in table.rows)
-    return Table(name, short_text(table.title, 200), columns, (Group(rows),), searched=searched)
-
-
 @dataclass(frozen=True)
 class Words:
     """Paragraph."""
@@ -92,20 +84,6 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Names with values."""
-
-    items: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Command:
-    """Command to type."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Chart:
     """Chart for a page."""
 
@@ -114,35 +92,6 @@ class Chart:
     text: str  # main figures for a reader who does not see it
     csv: str  # every number in full
     points: tuple[float, ...] = ()  # place of points for queries: box of the panel in pixels, ends of both scales
-
-
-@dataclass(frozen=True)
-class Drawings:
-    """Charts side by side."""
-
-    items: tuple[tuple[str, Chart], ...]  # each with the name of the file its data are saved to
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Plot of models by two axes."""
-
-    name: str  # of the file its data are saved to
-    across: Axis
-    up: Axis
-    models: Mapping[str, tuple[Interval, Interval]]  # values on both axes
-
-    @property
-    def title(self) -> str:
-        return f"Trade-off: {self.up.title} up, {self.across.title} across"
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Axis of a plot: a measure, or an external metric."""
-
-    title: str
-    better: Literal["higher", "lower"]
 
 
 @dataclass(frozen=True)
@@ -174,15 +123,60 @@ class Section:
     folded: bool | None = None  # None for a section that cannot be folded. Of parts, all but the first are
 
 
-Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySide | Folded | Section
+Block: TypeAlias = Table | Words | SideBySide | Folded | Section | Markup
 
 TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
 """Colors of effect labels."""
 
 
-def _padded(scale: Scale) -> Scale:
-    margin = (scale.high - scale.low) / 20 or 0.5
-    return Scale(scale.low - margin, scale.high + margin)
+def write_each(pattern: Markup, items: Iterable[Iterable[object]], between: str = "") -> Markup:
+    """Write a pattern for each item."""
+    return Markup(between).join(pattern.format(*item) for item in items)
+
+
+def write_facts(items: Iterable[tuple[str, str]]) -> Markup:
+    """Write names with values."""
+    fact = Markup("<div><dt><bdi>{}</bdi></dt><dd><bdi>{}</bdi></dd></div>")
+    return Markup("<dl>\n{}\n</dl>").format(write_each(fact, items, "\n"))
+
+
+def write_command(text: str) -> Markup:
+    """Write a command to type."""
+    return Markup('<pre class="command" tabindex="0"><code>{}</code></pre>').format(text)
+
+
+_FIGURE = Markup("""\
+<figure{}>
+<p class="title"><bdi>{}</bdi></p>
+{}
+<figcaption>{}</figcaption>
+<details class="data"><summary>Data (CSV)</summary><pre data-name="{}" tabindex="0">{}</pre></details>
+</figure>""")
+
+
+def write_figure(attributes: Markup, title: str, drawing: Markup, text: str, name: str, csv: str) -> Markup:
+    """Write a drawing with its title, its main figures, and its data as the file `name`."""
+    return _FIGURE.format(attributes, title, drawing, text, name, csv)
+
+
+def write_charts(charts: Iterable[tuple[str, Chart]]) -> Markup:
+    """Write charts side by side, each with the name of the file its data are saved to."""
+    figures = []
+    for name, chart in charts:
+        points = " ".join(f"{value:.6g}" for value in chart.points)
+        attributes = Markup(' data-points="{}"').format(points) if points else Markup()
+        figures.append(write_figure(attributes, chart.title, Markup(chart.svg), chart.text, name, chart.csv))
+    return Markup('<div class="drawings">\n{}\n</div>').format(Markup("\n").join(figures))
+
+
+def text_table(name: str, table: TextTable, searched: str = "") -> Table:
+    """Convert a table of text. `searched` is the word of the page's filter for its rows."""
+    columns = tuple(
+        Column(header, "number" if numeric else "name")
+        for header, numeric in zip(table.headers, table.numeric, strict=True)
+    )
+    rows = tuple(tuple(map(short_text, row)) for row in table.rows)
+    return Table(name, short_text(table.title, 200), columns, (Group(rows),), searched=searched)
 
 
 def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Cell:
@@ -194,49 +188,45 @@ def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Ce
 
 
 @dataclass(frozen=True)
-class EstimateBars:
-    """Bars of estimates on one scale, which starts at 0 if no interval ends below."""
+class Bars:
+    """Interval bars on one scale. Differences have a line at zero and the band of irrelevant differences."""
 
     scale: Scale
+    margin: float | None = None  # half of the band; None for estimates
 
     @classmethod
-    def of(cls, intervals: Iterable[Interval]) -> EstimateBars:
+    def of_estimates(cls, intervals: Iterable[Interval]) -> Bars:
+        """Return bars on a scale that starts at 0 if no interval ends below."""
         scale = Scale.of(intervals)
-        padded = _padded(scale)
+        padded = _pad(scale)
         return cls(Scale(max(padded.low, 0.0), padded.high) if scale.low >= 0 else padded)
 
-    def cells(self, interval: Interval) -> tuple[str, Cell]:
-        return figure(interval.value), bar_cell(interval, self.scale, interval.ends())
-
-    def group(self, rows: Iterable[Row], title: str) -> Group:
-        return Group(tuple(rows), title, note=f"scale of the bars: {self.scale.text()}")
-
-
-@dataclass(frozen=True)
-class DifferenceBars:
-    """Bars of differences on one scale, with a line at zero and the band of irrelevant differences."""
-
-    scale: Scale
-    margin: float
-
     @classmethod
-    def of(cls, intervals: Iterable[Interval], margin: float) -> DifferenceBars:
-        return cls(_padded(Scale.of(intervals, -margin, 0.0, margin)), margin)
+    def of_differences(cls, intervals: Iterable[Interval], margin: float = 0.0) -> Bars:
+        return cls(_pad(Scale.of(intervals, -margin, 0.0, margin)), margin)
 
     def cells(self, interval: Interval, tone: Tone = "") -> tuple[Cell, Cell]:
-        return Cell(signed(interval.value), tone), bar_cell(interval, self.scale, interval.ends(signed), tone)
+        write = figure if self.margin is None else signed
+        return Cell(write(interval.value), tone), bar_cell(interval, self.scale, interval.ends(write), tone)
 
     @property
     def ends(self) -> str:
-        return self.scale.text(signed)
+        return self.scale.text(figure if self.margin is None else signed)
 
     @property
     def ground(self) -> str:
+        if self.margin is None:
+            return ""
         left, right = self.scale.share(-self.margin), self.scale.share(self.margin)
         return f"--z:{_css(self.scale.share(0))};--a:{_css(left)};--b:{_css(right - left)}"
 
     def group(self, rows: Iterable[Row], title: str, measure: str = "", slice: str = "", *, open: bool = True) -> Group:
         return Group(tuple(rows), title, measure, slice, f"scale of the bars: {self.ends}", self.ground, open)
+
+
+def _pad(scale: Scale) -> Scale:
+    margin = (scale.high - scale.low) / 20 or 0.5
+    return Scale(scale.low - margin, scale.high + margin)
 
 
 def _css(share: float) -> str:

@@ -6,10 +6,11 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from markupsafe import Markup
 from rich.cells import cell_len, set_cell_size
 
 from rankledger.metrics.measure import Measure
@@ -17,8 +18,9 @@ from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.history.views import Night, Series
 from rankledger.pipeline.inference.tables import ALL, CurvePoint, Estimate
 from rankledger.pipeline.report.html import svg
-from rankledger.pipeline.report.html.blocks import Axis, Chart, Plot, isolated
-from rankledger.pipeline.report.tables import Interval, PageFigures, Scale, display_name, figure, models, signed
+from rankledger.pipeline.report.html.blocks import Chart, isolated, write_each, write_figure
+from rankledger.pipeline.report.page import Page
+from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import number, printable, short_text
 from rankledger.pipeline.support.text import counted, to_cell
 
@@ -348,99 +350,86 @@ _PLOT_NAME = (0.08, 0.045)  # of the width and the height, which a name takes
 _PLOT_RIGHT = 0.6  # of the width, beyond which names stand on the left of their marks
 
 
-@dataclass(frozen=True)
-class Mark:
-    """Model on the plot."""
-
-    model: str
-    place: str  # custom properties of the point and its intervals, as shares of the plot
-    unbeaten: bool  # True if no model is better on one axis and at least as good on the other
-    at_right: bool  # True if the name has no room on its right
-    covered: bool  # True if its name would overlap another
-
-
-def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
+def trade_off(page: Page, dataset: str) -> Markup | None:
     """Plot the primary measure against the first external metric, a cost, or the second measure.
 
     None if fewer than two models have both.
     """
-    columns = [column for (name, part, _), column in figures.columns.items() if (name, part) == (dataset, ALL)]
+    columns = [column for (name, part, _), column in page.columns.items() if (name, part) == (dataset, ALL)]
     columns = [column for column in columns if column.direction != "neither"]
-    columns.sort(key=lambda column: column.measure != figures.leading[dataset])
+    columns.sort(key=lambda column: column.measure != page.leading[dataset])
     models = list(dict.fromkeys(model for column in columns for model in column.estimates))
-    numbers = {model: extra.numbers for model, extra in figures.page.manifest.external_metrics.items()}
+    numbers = {model: extra.numbers for model, extra in page.manifest.external_metrics.items()}
     axes = [
-        (
-            Axis(column.measure, "lower" if column.direction == "lower" else "higher"),
-            {model: Interval.of(line) for model, line in column.estimates.items()},
-        )
+        (column.measure, column.direction, {model: Interval.of(line) for model, line in column.estimates.items()})
         for column in columns
     ]
     if cost := next((name for model in models for name in numbers.get(model, {})), None):
         costs = {model: Interval(own[cost]) for model, own in numbers.items() if cost in own}
-        axes.insert(1, (Axis(short_text(cost), "lower"), costs))
+        axes.insert(1, (short_text(cost), "lower", costs))
     if len(models) < 2 or len(axes) < 2:
         return None
-    (up, heights), (across, widths) = axes[:2]
+    (*up, heights), (*across, widths) = axes[:2]
     none = Interval(None)
-    own = {short_text(model): (widths.get(model, none), heights.get(model, none)) for model in models}
-    return Plot(f"trade-off-{short_text(dataset)}", across, up, own)
+    values = {short_text(model): (widths.get(model, none), heights.get(model, none)) for model in models}
+    return draw_plot(f"trade-off-{short_text(dataset)}", (across[0], across[1]), (up[0], up[1]), values)
 
 
-def marks_of(plot: Plot) -> tuple[list[Mark], list[str]]:
-    """Return the marks of models with both values, unbeaten ones first, and the numbers at the ends of the axes."""
-    scales = _scale(own[0] for own in plot.models.values()), _scale(own[1] for own in plot.models.values())
-    shown = {model: own for model, own in plot.models.items() if all(line.value is not None for line in own)}
-    best = {model: (_worth(own[0], plot.across), _worth(own[1], plot.up)) for model, own in shown.items()}
+def draw_plot(
+    name: str, across: tuple[str, str], up: tuple[str, str], values: Mapping[str, tuple[Interval, Interval]]
+) -> Markup:
+    """Plot models by two axes, those first that no other beats on both.
 
-    def beaten(model: str) -> bool:
-        own = best[model]
-        return any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in best.values())
-
-    marks: list[Mark] = []
-    named: list[tuple[float, float]] = []
-    for model in sorted(shown, key=beaten):
-        x, y = (scale.share(line.value or 0.0) for scale, line in zip(scales, shown[model], strict=True))
+    Args:
+        name: Name of the file that the data are saved to.
+        across: Title of the axis, and the better direction: `higher` or `lower`.
+        up: The same of the other axis.
+        values: Values on both axes by model.
+    """
+    scales = [_pad(Scale.of(own)) for own in zip(*values.values(), strict=True)]
+    signs = [-1 if better == "lower" else 1 for _, better in (across, up)]
+    worths = {
+        model: [sign * line.value for sign, line in zip(signs, own, strict=True) if line.value is not None]
+        for model, own in values.items()
+    }
+    shown = [model for model, worth in worths.items() if len(worth) == len(signs)]
+    best = [worths[model] for model in shown]
+    beaten = {
+        model: any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in best)
+        for model, own in zip(shown, best, strict=True)
+    }
+    marks, named = [], list[tuple[float, float]]()
+    for model in sorted(shown, key=beaten.__getitem__):
+        x, y = (scale.share(line.value or 0.0) for scale, line in zip(scales, values[model], strict=True))
         is_covered = any(abs(x - left) < _PLOT_NAME[0] and abs(y - bottom) < _PLOT_NAME[1] for left, bottom in named)
         named += [] if is_covered else [(x, y)]
-        place = ";".join(_placed(shown[model][0], scales[0], "x") + _placed(shown[model][1], scales[1], "y"))
-        marks.append(Mark(model, place, not beaten(model), x > _PLOT_RIGHT, is_covered))
-    return marks, [number(end) for scale in scales for end in (scale.low, scale.high)]
-
-
-def plot_text(plot: Plot) -> str:
-    """Name the models that no other beats on both axes."""
-    names = [isolated(mark.model) for mark in marks_of(plot)[0] if mark.unbeaten]
-    more = f" and {len(names) - _PLOT_NAMED} more" if len(names) > _PLOT_NAMED else ""
-    return f"Not beaten on both: {', '.join(names[:_PLOT_NAMED])}{more}."
-
-
-def plot_csv(plot: Plot) -> str:
-    """Write both axes by model with the ends of their intervals, to six decimals."""
-    titles = (plot.across.title, plot.up.title)
-    heads = [head for title in titles for head in (title, f"{title} ci_low", f"{title} ci_high")]
-    rows = (
-        [model, *(_short(end) for line in values for end in (line.value, line.low, line.high))]
-        for model, values in plot.models.items()
+        classes = " front" * (not beaten[model]) + " right" * (x > _PLOT_RIGHT) + " covered" * is_covered
+        marks.append((classes, ";".join(map(_place, values[model], scales, "xy")), model))
+    numbers = (number(end) for scale in scales for end in (scale.low, scale.high))
+    title = f"Trade-off: {up[0]} up, {across[0]} across"
+    drawing = Markup('<div class="field" role="img" aria-label="{}">{}{}</div>').format(
+        title,
+        write_each(Markup('<span class="{}">{}</span>'), zip(("x0", "x1", "y0", "y1"), numbers, strict=True)),
+        write_each(Markup('<div class="mark{}" style="{}"><bdi>{}</bdi></div>'), marks),
     )
-    return data(["model", *heads], rows)
+    front = [isolated(model) for model in shown if not beaten[model]]
+    more = f" and {len(front) - _PLOT_NAMED} more" if len(front) > _PLOT_NAMED else ""
+    text = f"Not beaten on both: {', '.join(front[:_PLOT_NAMED])}{more}."
+    heads = [f"{axis}{end}" for axis, _ in (across, up) for end in ("", " ci_low", " ci_high")]
+    rows = (
+        [model, *(None if end is None else round(end, 6) for line in own for end in (line.value, line.low, line.high))]
+        for model, own in values.items()
+    )
+    return write_figure(Markup(' class="plot"'), title, drawing, text, name, data(["model", *heads], rows))
 
 
-def _short(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
-
-
-def _worth(line: Interval, axis: Axis) -> float:
-    return (line.value or 0.0) * (1 if axis.better == "higher" else -1)
-
-
-def _scale(values: Iterable[Interval]) -> Scale:
-    scale = Scale.of(values)
+def _pad(scale: Scale) -> Scale:
     margin = (scale.high - scale.low) * _PLOT_MARGIN or abs(scale.high) * _PLOT_MARGIN or 0.5
     return Scale(scale.low - margin, scale.high + margin)
 
 
-def _placed(line: Interval, scale: Scale, axis: str) -> list[str]:
+def _place(line: Interval, scale: Scale, axis: str) -> str:
+    """Return the custom properties of a point and its interval, as shares of the plot."""
     value = line.value or 0.0
     low, middle, high = (scale.share(value if end is None else end) for end in (line.low, value, line.high))
-    return [f"--{axis}:{middle:.3f}", f"--{axis}l:{low:.3f}", f"--{axis}w:{high - low:.3f}"]
+    return f"--{axis}:{middle:.3f};--{axis}l:{low:.3f};--{axis}w:{high - low:.3f}"

@@ -1,36 +1,44 @@
-"""The page of a comparison of two evaluations."""
+"""Pages of several evaluations: a comparison of two, and an index of all with their estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rankledger.pipeline.config.gates import night_of
+from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.comparison import ComparisonReport, DatasetFigure, Side, night_label
+from rankledger.pipeline.history.views import Night, Series
 from rankledger.pipeline.inference.tables import ALL, Comparison
+from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.report.changes import split_tables, summary, where
 from rankledger.pipeline.report.effects import p_value_notes
+from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     TONES,
+    Bars,
     Block,
     Cell,
     Column,
-    DifferenceBars,
-    Facts,
     Folded,
     Group,
     Row,
     Section,
     Table,
+    Tone,
     Words,
     against,
     dataset_title,
     text_table,
+    write_facts,
 )
 from rankledger.pipeline.report.html.differences import pair_parts, slice_blocks
 from rankledger.pipeline.report.html.render import document
-from rankledger.pipeline.report.tables import DifferenceRow, difference_rows, figure, p_value
+from rankledger.pipeline.report.page import Page, comparability_notes, side_by_side
+from rankledger.pipeline.report.tables import DifferenceRow, Interval, difference_rows, figure, p_value, signed
 from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.verdicts import headline
+from rankledger.pipeline.support.text import counted
 
 _NOTE = 600  # characters
 _PAIRS = 12  # each with a chart and its queries
@@ -120,7 +128,7 @@ def _figure_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
 def _measure_group(report: ComparisonReport, measure: str, lines: Sequence[Comparison]) -> Group:
     own = [line for line in lines if line.measure == measure]
     rows = sorted(difference_rows(own, report.practical_difference, 1 - report.confidence), key=_by_size)
-    bars = DifferenceBars.of((row.interval for row in rows), report.practical_difference.get(measure, 0.0))
+    bars = Bars.of_differences((row.interval for row in rows), report.practical_difference.get(measure, 0.0))
     is_open = measure == report.leading.get(own[0].dataset, measure)
     return bars.group((_figure_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)
 
@@ -129,7 +137,7 @@ def _by_size(row: DifferenceRow) -> tuple[float, str, str]:
     return -abs(row.line.difference or 0.0), row.line.model, row.line.baseline
 
 
-def _figure_cells(row: DifferenceRow, bars: DifferenceBars) -> Row:
+def _figure_cells(row: DifferenceRow, bars: Bars) -> Row:
     line, tone = row.line, TONES[row.label]
     return (
         *(against(line.model, line.baseline), figure(line.baseline_estimate), figure(line.estimate)),
@@ -189,7 +197,7 @@ def _provenance(report: ComparisonReport, *, in_record: bool) -> Section:
     facts = [fact for pair in report.records for fact in _facts(pair.base, pair.candidate, in_record=in_record)]
     facts.append(("intervals", f"{report.confidence:.4g}; differences above 0 are better"))
     notes = (Words(f"{short_text(line, _NOTE)}.", "quiet") for line in _distinct(report.remarks, report.warnings))
-    return Section("provenance", "Provenance", (Facts(tuple(facts)), *notes))
+    return Section("provenance", "Provenance", (write_facts(facts), *notes))
 
 
 def _facts(base: Side, candidate: Side, *, in_record: bool) -> Iterator[tuple[str, str]]:
@@ -204,3 +212,118 @@ def _facts(base: Side, candidate: Side, *, in_record: bool) -> Iterator[tuple[st
 
 def _distinct(*lines: Iterable[str]) -> Iterator[str]:
     yield from dict.fromkeys(line for own in lines for line in own)
+
+
+_TONES: Mapping[str, Tone] = {"fail": "bad", "stop": "bad", "inconclusive": "bad", "warn": "warn", "pass": "good"}
+_READING = (
+    "By the lead measure, in the order of time, before the interval of the last figure. A line breaks, and no change "
+    "is taken, where judgments, excluded documents or the definition changed."
+)
+_EVALUATIONS = (
+    *(Column("evaluation", "name"), Column("night", "name"), Column("gates", "reason"), Column("since", "name")),
+    *(Column("not evaluated"), Column("models"), Column("datasets")),
+)
+_MODELS = (
+    *(Column("model", "name"), Column("over time", "text"), Column("first"), Column("last")),
+    *(Column("interval", "bar"), Column("change")),
+)
+
+
+def index_html(pages: Sequence[Page], addresses: Mapping[str, tuple[str, str]]) -> str:
+    """Write one page of several evaluations.
+
+    `addresses` has, by id, the relative addresses of the evaluation's page and its page of changes.
+    """
+    sections = (_evaluations(pages, addresses), *_models(pages))
+    return document(short_text(_title(pages), 200), sections)
+
+
+def _title(pages: Sequence[Page]) -> str:
+    names = [*dict.fromkeys(page.evaluation.name for page in pages)]
+    nights = sorted(page.manifest.date for page in pages if page.manifest.date)
+    ends = [*dict.fromkeys(map(night_label, (nights[0], nights[-1])))] if len(nights) == len(pages) else []
+    named = f"{names[0]}: " if len(names) == 1 else ""
+    return ", ".join(filter(None, [f"{named}{counted(len(pages), 'evaluation')}", " to ".join(ends)]))
+
+
+def _evaluations(pages: Sequence[Page], addresses: Mapping[str, tuple[str, str]]) -> Section:
+    rows = tuple(_evaluation_row(page, addresses.get(page.evaluation.evaluation_id, ("", ""))) for page in pages)
+    blocks: list[Block] = [Table("evaluations", "Evaluations", _EVALUATIONS, (Group(rows),), searched="evaluation")]
+    blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for page in pages for line in page.remarks]
+    return Section("evaluations", "Evaluations", tuple(dict.fromkeys(blocks)))
+
+
+def _evaluation_row(page: Page, addresses: tuple[str, str]) -> Row:
+    address, changes = addresses
+    evaluation, manifest = page.evaluation, page.manifest
+    gates = Cell("no gates", "quiet")
+    if evaluation.verdicts:
+        said = headline(evaluation.verdicts).removeprefix("Gates ").rstrip(".")
+        gates = Cell(short_text(said, _NOTE), _TONES.get(overall_effect(evaluation.verdicts), ""))
+    return (
+        Cell(short_text(evaluation.evaluation_id, 200), link=address),
+        short_text(night_label(manifest.date)),
+        gates,
+        Cell("the night before" if changes else "", link=changes),
+        Cell(f"{len(manifest.failures) or ''}", "bad" if manifest.failures else ""),
+        f"{len(manifest.models):,}",
+        f"{len(manifest.datasets):,}",
+    )
+
+
+def _models(pages: Sequence[Page]) -> Iterator[Section]:
+    ordered = sorted(pages, key=lambda page: page.manifest.order)
+    groups = [
+        _model_group(ordered, dataset, measure, [*figures])
+        for dataset, measure, figures in side_by_side(ordered)
+        if any(line is not None and line.value is not None for lines in figures.values() for line in lines)
+    ]
+    if groups:
+        table = Table("models", "Models over all evaluations", _MODELS, tuple(groups), searched="model")
+        warnings = (Words(f"{short_text(note, _NOTE)}.", "warn") for note in comparability_notes(pages))
+        yield Section("models", "Models", (table, Words(_READING, "quiet"), *warnings))
+
+
+def _model_group(pages: Sequence[Page], dataset: str, measure: str, models: Sequence[str]) -> Group:
+    series = [_series(pages, dataset, measure, model) for model in models]
+    known = [(own, [night for night in own.nights if night.estimate is not None]) for own in series]
+    known = [(own, nights) for own, nights in known if nights]
+    bars = Bars.of_estimates(Interval.of(nights[-1]) for _, nights in known)
+    rows = (
+        (
+            short_text(own.model),
+            Cell("", drawing=charts.sparkline(own)),
+            figure(nights[0].estimate),
+            *bars.cells(Interval.of(nights[-1])),
+            "" if any(night.breaks for night in nights) else signed(_change(nights)),
+        )
+        for own, nights in known
+    )
+    return bars.group(rows, f"{dataset_title(dataset)}: {measure}")
+
+
+def _change(nights: Sequence[Night]) -> float:
+    return (nights[-1].estimate or 0.0) - (nights[0].estimate or 0.0)
+
+
+def _series(pages: Sequence[Page], dataset: str, measure: str, model: str) -> Series:
+    """Return a model's figures by evaluation, with a break where they cannot be compared."""
+    nights: list[Night] = []
+    before: Comparability | None = None
+    for page in pages:
+        line = next(
+            (
+                own
+                for own in page.evaluation.estimates
+                if (own.dataset, own.model, own.slice, own.measure) == (dataset, model, ALL, measure)
+            ),
+            None,
+        )
+        current = page.manifest.comparability(dataset, measure)
+        breaks = () if line is None or before is None else before.differences(current)
+        before = current if line is not None else before
+        ends = (None, None, None) if line is None else (line.estimate, line.ci_low, line.ci_high)
+        named = str(page.manifest.date or ""), page.evaluation.evaluation_id
+        mark = line.mark if line else ""
+        nights.append(Night(*named, *ends, None, line.n_queries if line else 0, mark, None, "", None, breaks))
+    return Series(dataset, model, tuple(nights), (), None, None)

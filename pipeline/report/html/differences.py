@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +16,11 @@ from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import (
     TONES,
+    Bars,
     Block,
     Cell,
     Chart,
     Column,
-    Command,
-    DifferenceBars,
-    Drawings,
     Folded,
     Group,
     Row,
@@ -33,13 +30,15 @@ from rankledger.pipeline.report.html.blocks import (
     against,
     dataset_title,
     isolated,
+    write_charts,
+    write_command,
 )
 from rankledger.pipeline.report.html.charts import cut, data, short
 from rankledger.pipeline.report.messages import slice_notes
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     DifferenceRow,
     Key,
-    PageFigures,
     by_evidence,
     difference_rows,
     display_name,
@@ -72,29 +71,27 @@ _COLUMNS = (
 )
 
 
-def differences(figures: PageFigures) -> Section | None:
+def differences(page: Page) -> Section | None:
     """Return a table per dataset. None if nothing was compared."""
-    lead = figures.leading_difference
-    keys = sorted((key for key in figures.comparisons if key[1] == ALL), key=lambda key: key[2] != lead[key[0]])
-    whole = sum(len(figures.comparisons[key]) for key in keys) <= _ROWS
+    lead = page.leading_difference
+    keys = sorted((key for key in page.comparisons if key[1] == ALL), key=lambda key: key[2] != lead[key[0]])
+    whole = sum(len(page.comparisons[key]) for key in keys) <= _ROWS
     parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
     for dataset, measure in lead.items():
         own = [key for key in keys if key[0] == dataset and (whole or key[2] == measure)]
-        parts += [Section("", dataset_title(dataset), tuple(_difference_blocks(figures, dataset, own)))] if own else []
+        parts += [Section("", dataset_title(dataset), tuple(_difference_blocks(page, dataset, own)))] if own else []
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
 
 
-def slices(figures: PageFigures) -> Section | None:
+def slices(page: Page) -> Section | None:
     """Return slices that gates cannot judge, slices that changed, and their differences. None without any."""
-    evaluation = figures.page.evaluation
+    evaluation = page.evaluation
     blocks: list[Block] = [Words(short_text(line, _NOTE)) for line in slice_notes(evaluation)]
     if small := not_judged(evaluation.verdicts):
         blocks.append(Words(f"{printable(small)}.", "quiet"))
-    for dataset, measure in figures.leading_difference.items():
-        own = [line for key, lines in figures.comparisons.items() if key[::2] == (dataset, measure) for line in lines]
-        if table := tuple(
-            slice_blocks(dataset, own, figures.practical_difference, figures.alpha, ("baseline's", "figure"))
-        ):
+    for dataset, measure in page.leading_difference.items():
+        own = [line for key, lines in page.comparisons.items() if key[::2] == (dataset, measure) for line in lines]
+        if table := tuple(slice_blocks(dataset, own, page.practical_difference, page.alpha, ("baseline's", "figure"))):
             blocks.append(Section("", dataset_title(dataset), table))
     return Section("slices", "Slices", tuple(blocks)) if blocks else None
 
@@ -112,7 +109,7 @@ def slice_blocks(
     if not own:
         return
     rows = difference_rows(own[:_SLICES], practical_difference, alpha)
-    bars = DifferenceBars.of((row.interval for row in rows), practical_difference.get(own[0].measure, 0.0))
+    bars = Bars.of_differences((row.interval for row in rows), practical_difference.get(own[0].measure, 0.0))
     columns = (
         *(Column("slice", "name"), Column("model", "name"), Column("queries"), *map(Column, sides)),
         *(Column("difference"), Column("interval", "difference"), Column("of the change"), Column("note", "text")),
@@ -139,7 +136,7 @@ def _share(line: Comparison, whole: Comparison | None) -> str:
     return f"{(line.difference or 0.0) * line.n_queries / (whole.difference * whole.n_queries):+.0%}"
 
 
-def _slice_cells(row: DifferenceRow, whole: Comparison | None, bars: DifferenceBars) -> Row:
+def _slice_cells(row: DifferenceRow, whole: Comparison | None, bars: Bars) -> Row:
     line = row.line
     return (
         *(short_text(line.slice), against(line.model, line.baseline), f"{line.n_queries:,}"),
@@ -150,28 +147,28 @@ def _slice_cells(row: DifferenceRow, whole: Comparison | None, bars: DifferenceB
     )
 
 
-def _difference_blocks(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Block]:
+def _difference_blocks(page: Page, dataset: str, keys: list[Key]) -> Iterator[Block]:
     yield Table(
         name=f"differences-{short_text(dataset)}",
         caption=f"Differences on {dataset_title(dataset)}",
         columns=_COLUMNS,
-        groups=tuple(_group(figures, key) for key in keys),
+        groups=tuple(_group(page, key) for key in keys),
         chosen=len(keys) > 1,
         searched="model",
     )
-    for note in p_value_notes(line for key in keys for line in figures.comparisons[key]):
+    for note in p_value_notes(line for key in keys for line in page.comparisons[key]):
         yield Words(f"{note[0].upper()}{short_text(note[1:], _NOTE)}.", "quiet")
 
 
-def _group(figures: PageFigures, key: Key) -> Group:
+def _group(page: Page, key: Key) -> Group:
     dataset, _, measure = key
-    rows = difference_rows(figures.comparisons[key], figures.practical_difference, figures.alpha)
-    bars = DifferenceBars.of((row.interval for row in rows), figures.practical_difference.get(measure, 0.0))
-    is_open = measure == figures.leading_difference[dataset]
+    rows = difference_rows(page.comparisons[key], page.practical_difference, page.alpha)
+    bars = Bars.of_differences((row.interval for row in rows), page.practical_difference.get(measure, 0.0))
+    is_open = measure == page.leading_difference[dataset]
     return bars.group((_difference_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)
 
 
-def _difference_cells(row: DifferenceRow, bars: DifferenceBars) -> Row:
+def _difference_cells(row: DifferenceRow, bars: Bars) -> Row:
     line, tone = row.line, TONES[row.label]
     return (
         *(short_text(line.model), short_text(line.baseline), figure(line.estimate), figure(line.baseline_estimate)),
@@ -190,11 +187,11 @@ _TITLE = 120
 _DOCUMENT_COLUMNS = (Column("document", "name"), Column("grade"), Column("rank before"), Column("rank after"))
 
 
-def queries(figures: PageFigures) -> Section | None:
+def queries(page: Page) -> Section | None:
     """Return a part per pair, and a note on omitted ones. None if there is neither."""
-    kinds = {name: dataset.kind for name, dataset in figures.page.manifest.datasets.items()}
-    blocks: list[Block] = [*pair_parts(figures.page.pairs, kinds, figures.page.details, (".", "."))]
-    blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in figures.page.remarks]
+    kinds = {name: dataset.kind for name, dataset in page.manifest.datasets.items()}
+    blocks: list[Block] = [*pair_parts(page.pairs, kinds, page.details, (".", "."))]
+    blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in page.remarks]
     return Section("queries", "Queries", tuple(blocks)) if blocks else None
 
 
@@ -208,75 +205,67 @@ def pair_parts(
     known = {(detail.dataset, detail.query_id): detail for detail in details}
     for place, pair in enumerate(pairs, start=1):
         title = f"{against(pair.model, pair.baseline)} on {isolated(dataset_title(pair.dataset))}, {pair.measure}"
-        chart, blocks = query_chart(pair), tuple[Block, ...]()
-        if chart:
-            queries = _change_blocks(_PairToShow(pair, kinds[pair.dataset], place, known, records))
-            blocks = (Drawings(((f"scores-{place}", chart),)), *queries)
-        yield Section(f"queries-{place}", title, blocks)
+        blocks: list[Block] = []
+        if chart := query_chart(pair):
+            blocks = [write_charts([(f"scores-{place}", chart)])]
+            blocks += _change_blocks(pair, kinds[pair.dataset], place, known, records)
+        yield Section(f"queries-{place}", title, tuple(blocks))
 
 
-@dataclass(frozen=True, eq=False)
-class _PairToShow:
-    scores: PairedScores
-    kind: str
-    place: int
-    details: Mapping[tuple[str, str], QueryDetail]
-    records: tuple[str, str]
-
-    def commands(self, query: QueryChange) -> Iterator[str]:
-        pair = self.scores
-        asked = f"--dataset {shlex.quote(pair.dataset)} --measure {shlex.quote(pair.measure)}"
-        asked = f"{asked} --query {shlex.quote(query.query_id)}"
-        before, after = (pair.record or self.records[0]), self.records[1]
-        models = [f"--model {shlex.quote(name)}" for name in (pair.model, pair.baseline_model or pair.baseline)]
-        if before == after and models[0] != models[1]:
-            yield f"rankledger explain {shlex.quote(after)} {' '.join(models)} {asked}"
-        else:
-            yield f"rankledger explain {shlex.quote(after)} {models[0]} {asked}"
-            yield f"rankledger explain {shlex.quote(before)} {models[1]} {asked}"
-
-
-def _change_blocks(pair: _PairToShow) -> Iterator[Block]:
-    changes = pair.scores.largest_changes
-    if not changes:
+def _change_blocks(
+    pair: PairedScores, kind: str, place: int, details: Mapping[tuple[str, str], QueryDetail], records: tuple[str, str]
+) -> Iterator[Block]:
+    if not pair.largest_changes:
         yield Words("No query changed.")
         return
-    ranked = ", with their first documents" if pair.kind == "rankings" else ""
+    ranked = ", with their first documents" if kind == "rankings" else ""
     yield Words(f"Queries with the largest changes{ranked}:")
-    for rank, query in enumerate(changes, start=1):
-        name, change = short_text(query.query_id), _change_text(query)
-        blocks = tuple(_query_blocks(pair, query, f"{pair.place}-{rank}"))
-        detail = pair.details.get((query.dataset, query.query_id))
-        own = detail.slices if detail else ()
-        yield Folded(name, change, blocks, query.query_id, own) if blocks else Words(f"{isolated(name)}: {change}")
+    for rank, query in enumerate(pair.largest_changes, start=1):
+        name = short_text(query.query_id)
+        change = f"{figure(query.before)} → {figure(query.after)} ({signed(query.change)})"
+        detail = details.get((query.dataset, query.query_id))
+        blocks: list[Block] = []
+        if detail and detail.text:
+            blocks.append(Words(short_text(detail.text, _QUERY)))
+        if detail and detail.slices:
+            blocks.append(Words(f"In {', '.join(map(short_text, detail.slices))}.", "quiet"))
+        if kind == "rankings":
+            blocks += [] if detail is None else _list_tables(pair, detail, f"lists-{place}-{rank}")
+            blocks.append(_relevant_documents(query, f"moved-{place}-{rank}"))
+        if kind != "scores":
+            if "." in records:
+                blocks.append(Words("In the folder of this page, if it is the record's:", "quiet"))
+            blocks += [write_command(printable(command)) for command in _explain_commands(pair, query, records)]
+        slices = detail.slices if detail else ()
+        yield (
+            Folded(name, change, tuple(blocks), query.query_id, slices)
+            if blocks
+            else Words(f"{isolated(name)}: {change}")
+        )
 
 
-def _query_blocks(pair: _PairToShow, query: QueryChange, key: str) -> Iterator[Block]:
-    detail = pair.details.get((query.dataset, query.query_id))
-    if detail and detail.text:
-        yield Words(short_text(detail.text, _QUERY))
-    if detail and detail.slices:
-        yield Words(f"In {', '.join(map(short_text, detail.slices))}.", "quiet")
-    if pair.kind == "rankings":
-        table = None if detail is None else _list_table(pair.scores, detail, f"lists-{key}")
-        yield from () if table is None else (table,)
-        yield _relevant_documents(query, f"moved-{key}")
-    if pair.kind != "scores":
-        if "." in pair.records:
-            yield Words("In the folder of this page, if it is the record's:", "quiet")
-        yield from (Command(printable(command)) for command in pair.commands(query))
+def _explain_commands(pair: PairedScores, query: QueryChange, records: tuple[str, str]) -> Iterator[str]:
+    asked = f"--dataset {shlex.quote(pair.dataset)} --measure {shlex.quote(pair.measure)}"
+    asked = f"{asked} --query {shlex.quote(query.query_id)}"
+    before, after = (pair.record or records[0]), records[1]
+    models = [f"--model {shlex.quote(name)}" for name in (pair.model, pair.baseline_model or pair.baseline)]
+    if before == after and models[0] != models[1]:
+        yield f"rankledger explain {shlex.quote(after)} {' '.join(models)} {asked}"
+    else:
+        yield f"rankledger explain {shlex.quote(after)} {models[0]} {asked}"
+        yield f"rankledger explain {shlex.quote(before)} {models[1]} {asked}"
 
 
-def _list_table(pair: PairedScores, detail: QueryDetail, name: str) -> Table | None:
+def _list_tables(pair: PairedScores, detail: QueryDetail, name: str) -> Iterator[Table]:
     lists = [detail.lists.get(model) for model in (pair.baseline, pair.model)]
     if not any(lists):
-        return None
+        return
     names = [isolated(short_text(model)) for model in (pair.baseline, pair.model)]
     heads = zip(names, ("grade before", "grade after"), strict=True)
     columns = (Column("rank"), *(column for name, grade in heads for column in (Column(name, "name"), Column(grade))))
     places = range(max(len(listed or ()) for listed in lists))
     rows = tuple((f"{place + 1}", *(cell for listed in lists for cell in _listed(listed, place))) for place in places)
-    return Table(name, f"First documents of {isolated(short_text(detail.query_id))}", columns, (Group(rows),))
+    yield Table(name, f"First documents of {isolated(short_text(detail.query_id))}", columns, (Group(rows),))
 
 
 def _listed(listed: Sequence[ListedDocument] | None, place: int) -> tuple[str | Cell, Cell]:
@@ -302,10 +291,6 @@ def _relevant_documents(query: QueryChange, name: str) -> Block:
         for document in query.documents
     )
     return Table(name, caption, _DOCUMENT_COLUMNS, (Group(rows),))
-
-
-def _change_text(query: QueryChange) -> str:
-    return f"{figure(query.before)} → {figure(query.after)} ({signed(query.change)})"
 
 
 def _rank(rank: int | None) -> str:
@@ -403,7 +388,3 @@ def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
     for point, here in numbers.items():
         at_left = point[0] < sum(panel.across) / 2
         panel.text(point, ", ".join(here), shift=(7 if at_left else -7, 9), anchor="" if at_left else "end")
-
-
-SECTIONS = (differences, slices, queries)
-"""The sections, in their order on the page."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from itertools import count
 
 from markupsafe import Markup, escape
 
@@ -17,24 +16,16 @@ from rankledger.pipeline.report.html import about, differences, summary
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
-    Chart,
     Column,
-    Command,
-    Drawings,
-    Facts,
     Folded,
     Group,
-    Plot,
-    Row,
     Section,
     SideBySide,
     Table,
     Words,
+    write_each,
 )
-from rankledger.pipeline.report.html.charts import marks_of, plot_csv, plot_text
-from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.page import Page
-from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 
 GENERATOR = '<meta name="generator" content="rankledger site">'
@@ -43,7 +34,12 @@ GENERATOR = '<meta name="generator" content="rankledger site">'
 _CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "mark": "k", "bar": "b", "difference": "b d"}
 """Short CSS classes of cells by column kind."""
 
-_SECTIONS = (*summary.SECTIONS, standing, *differences.SECTIONS, *about.SECTIONS)
+_SECTIONS = (
+    *(summary.verdict, summary.leaderboard, about.standing),
+    *(differences.differences, differences.slices, differences.queries),
+    *(about.curves, about.quality, about.definitions, about.history, about.provenance),
+)
+"""Sections of the page in their order."""
 
 _FOLDED = ("queries", "curves", "quality", "definitions", "history", "provenance")
 """Sections that are closed at first."""
@@ -67,7 +63,9 @@ script-src 'sha256-{script_digest}'; base-uri 'none'; form-action 'none'">
 <header>
 <div class="line"><h1><bdi>{title}</bdi></h1>{facts}</div>
 <nav aria-label="Contents">
+<ul>
 {contents}
+</ul>
 </nav>
 {tools}
 </header>
@@ -77,106 +75,87 @@ script-src 'sha256-{script_digest}'; base-uri 'none'; form-action 'none'">
 </body>
 </html>
 """)
-
-
-@dataclass(frozen=True)
-class SiteFrame:
-    """Parts of a site's page besides its sections."""
-
-    links: tuple[tuple[str, str], ...]  # titles and addresses
-    feed: str
-    search: tuple[tuple[str, str, str], ...] = ()  # texts, addresses and notes
-
-
-def html(page: Page) -> str:
-    """Write the page of an evaluation. The same figures give the same bytes."""
-    figures = page_figures(page)
-    sections = [
-        replace(section, folded=None if section.key == "verdict" else section.key in _FOLDED)
-        for build in _SECTIONS
-        if (section := build(figures)) is not None
-    ]
-    return document(short_text(page.title), sections, about.facts(page.manifest))
-
-
-def document(
-    title: str, sections: Sequence[Section], facts: Sequence[tuple[str, str]] = (), frame: SiteFrame | None = None
-) -> str:
-    """Write one page. `facts` are shown beside the heading, and `frame` is the site's."""
-    writer = _Writer()
-    content = _lines(map(writer.section, sections))
-    searched = frame is not None and bool(frame.search)
-    script = _resource("page.js") + _resource("queries.js") + (_resource("search.js") if searched else "")
-    fact = Markup("<div><dt>{}</dt><dd><bdi>{}</bdi></dd></div>")
-    page = _PAGE.format(
-        title=title,
-        style=Markup(_resource("page.css")),
-        script=Markup(script),
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        head=_site_head(frame),
-        facts=Markup('<dl class="facts">{}</dl>').format(Markup().join(fact.format(*pair) for pair in facts))
-        if facts
-        else "",
-        contents=_contents(sections, frame.links if frame else ()),
-        tools=_tools(writer.filters),
-        content=_lines([*_search(frame), content]),
-    )
-    return str(page)
-
-
-def _site_head(frame: SiteFrame | None) -> Markup:
-    feed = Markup('<link rel="alternate" type="application/atom+xml" title="Changes of verdicts" href="{}">\n')
-    return Markup(f"{GENERATOR}\n") + feed.format(frame.feed) if frame else Markup()
-
-
-def _search(frame: SiteFrame | None) -> Iterator[Markup]:
-    if frame and frame.search:
-        index = json.dumps(frame.search, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-        yield Markup("""\
+_FEED = Markup('<link rel="alternate" type="application/atom+xml" title="Changes of verdicts" href="{}">\n')
+_SEARCH = Markup("""\
 <div class="search" role="search">
 <label for="search">Search evaluations, nights, datasets, models and owners</label>
 <input id="search" type="search" autocomplete="off" spellcheck="false">
 <output for="search"></output>
 <ul></ul>
 <script type="application/json">{}</script>
-</div>""").format(Markup(index))
+</div>
+""")
+_TABLE = Markup("""\
+<div class="table" data-name="{name}"{attributes}>
+<div class="scroll" role="group" tabindex="0" aria-labelledby="{id}c">
+<table>
+<caption id="{id}c"><bdi>{caption}</bdi></caption>
+<thead><tr>{heads}</tr></thead>
+{groups}
+</table>
+</div>
+</div>""")
 
 
-def _contents(sections: Sequence[Section], links: Sequence[tuple[str, str]]) -> Markup:
-    item = Markup('<li><a href="{1}">{0}</a></li>')
-    targets = [*links, *((own.title, f"#{own.key}") for own in sections)]
-    return Markup("<ul>\n{}\n</ul>").format(_lines(item.format(*target) for target in targets))
+def html(page: Page) -> str:
+    """Write the page of an evaluation. The same figures give the same bytes."""
+    sections = [
+        replace(section, folded=None if section.key == "verdict" else section.key in _FOLDED)
+        for build in _SECTIONS
+        if (section := build(page)) is not None
+    ]
+    return document(short_text(page.title), sections, about.facts(page.manifest))
 
 
-@dataclass
-class _Filters:
-    measure: dict[str, None] = field(default_factory=dict)
-    slice: dict[str, None] = field(default_factory=dict)
-    searched: str = ""
-    detailed: bool = False
+def document(
+    title: str,
+    sections: Sequence[Section],
+    facts: Sequence[tuple[str, str]] = (),
+    *,
+    links: Sequence[tuple[str, str]] = (),
+    feed: str = "",
+    search: Sequence[tuple[str, str, str]] = (),
+) -> str:
+    """Write one page.
 
-    def add(self, table: Table) -> None:
-        self.searched = self.searched or table.searched
-        self.measure |= dict.fromkeys(table.measures)
-        for group in table.groups if table.chosen else ():
-            self.measure |= dict.fromkeys(filter(None, [group.measure]))
-            self.slice |= dict.fromkeys(filter(None, [group.slice]))
-        self.detailed = self.detailed or any(
-            isinstance(cell, Cell) and bool(cell.small) and column.kind != "name"
-            for group in table.groups
-            for row in group.rows
-            for column, cell in zip(table.columns, row, strict=False)
-        )
+    Args:
+        title: Title.
+        sections: Contents.
+        facts: Names with values beside the title.
+        links: Titles and addresses of other pages of a site.
+        feed: Address of the site's feed. Empty for a page that is of no site.
+        search: Texts, addresses and notes that a reader can search.
+    """
+    writer = _Writer()
+    content = _join(map(writer.write_section, sections))
+    script = _resource("page.js") + _resource("queries.js") + (_resource("search.js") if search else "")
+    fact = Markup("<div><dt>{}</dt><dd><bdi>{}</bdi></dd></div>")
+    targets = [*links, *((section.title, f"#{section.key}") for section in sections)]
+    index = json.dumps(search, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    page = _PAGE.format(
+        title=title,
+        style=Markup(_resource("page.css")),
+        script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        head=Markup(f"{GENERATOR}\n") + _FEED.format(feed) if feed else "",
+        facts=Markup('<dl class="facts">{}</dl>').format(write_each(fact, facts)) if facts else "",
+        contents=write_each(Markup('<li><a href="{1}">{0}</a></li>'), targets, "\n"),
+        tools=writer.write_tools(),
+        content=(_SEARCH.format(Markup(index)) if search else Markup()) + content,
+    )
+    return str(page)
 
 
-@dataclass(frozen=True)
 class _Writer:
-    """Writer of blocks. It escapes every text that is not `Markup`."""
+    """Writer of blocks. It escapes every text that is not `Markup`, and collects what the filters of a page offer."""
 
-    table_ids: Iterator[str] = field(default_factory=lambda: (f"t{number}" for number in count(1)))
-    filters: _Filters = field(default_factory=_Filters)
+    def __init__(self) -> None:
+        self._n_tables = 0
+        self._choices: dict[str, dict[str, None]] = {"measure": {}, "slice": {}}
+        self._searched = ""
+        self._has_details = False
 
-    def section(self, section: Section) -> Markup:
+    def write_section(self, section: Section) -> Markup:
         parts = [block for block in section.blocks if isinstance(block, Section) and block.folded is None]
         first = parts[0] if len(parts) > 1 else None
         blocks = [
@@ -187,137 +166,121 @@ class _Writer:
         ]
         title = Markup('<h2 id="{}-title">{}</h2>').format(section.key, section.title)
         return Markup('<section id="{id}" aria-labelledby="{id}-title">\n{content}\n</section>').format(
-            id=section.key, content=_foldable(title, self.blocks(blocks, 3), section.folded)
+            id=section.key, content=_fold(title, self._write(blocks, 3), section.folded)
         )
 
-    def blocks(self, blocks: Iterable[Block], level: int) -> Markup:
-        return _lines(self.block(block, level) for block in blocks)
+    def _write(self, blocks: Iterable[Block], level: int) -> Markup:
+        return _join(self._write_block(block, level) for block in blocks)
 
-    def block(self, block: Block, level: int) -> Markup:
+    def _write_block(self, block: Block, level: int) -> Markup:
         match block:
             case Table():
-                return self.table(block)
-            case Words():
-                return _words(block)
-            case Facts(facts):
-                fact = Markup("<div><dt><bdi>{}</bdi></dt><dd><bdi>{}</bdi></dd></div>")
-                return Markup("<dl>\n{}\n</dl>").format(_lines(fact.format(name, value) for name, value in facts))
-            case Command(text):
-                return Markup('<pre class="command" tabindex="0"><code>{}</code></pre>').format(text)
-            case Drawings(drawings):
-                return Markup('<div class="drawings">\n{}\n</div>').format(_lines(map(_figure, drawings)))
-            case Plot():
-                return _plot(block)
+                return self._write_table(block)
+            case Words(text, tone, leads, link):
+                linked = Markup('<a href="{}">{}</a>').format(link, text) if link else text
+                return Markup('<p class="{}"><bdi>{}</bdi></p>').format(tone + (" leads" if leads else ""), linked)
             case SideBySide(first, second):
                 return Markup('<div class="beside">\n<div>\n{}\n</div>\n<div>\n{}\n</div>\n</div>').format(
-                    self.blocks(first, level), self.blocks(second, level)
+                    self._write(first, level), self._write(second, level)
                 )
             case Folded(name, title, inner, query, slices):
-                about = Markup(' data-query="{}"').format(query) if query else ""
-                about += Markup(' data-slices="{}"').format("\n".join(slices)) if slices else ""
+                attributes = _attributes(data_query=query, data_slices="\n".join(slices))
                 return Markup("<details{}><summary><bdi>{}</bdi>: {}</summary>\n{}\n</details>").format(
-                    about, name, title, self.blocks(inner, level)
+                    attributes, name, title, self._write(inner, level)
                 )
             case Section(key, title, inner, folded):
-                named = Markup(' id="{}"').format(key) if key else ""
-                head = Markup("<h{level}{named}><bdi>{title}</bdi></h{level}>").format(
-                    level=level, named=named, title=title
-                )
-                return _foldable(head, self.blocks(inner, level + 1), folded)
+                head = Markup("<h{0}{1}><bdi>{2}</bdi></h{0}>").format(level, _attributes(id=key), title)
+                return _fold(head, self._write(inner, level + 1), folded)
+            case Markup():
+                return block
 
-    def table(self, table: Table) -> Markup:
-        self.filters.add(table)
-        return Markup("""\
-<div class="table" data-name="{name}"{searched}{most}>
-<div class="scroll" role="group" tabindex="0" aria-labelledby="{id}c">
-<table>
-<caption id="{id}c"><bdi>{caption}</bdi></caption>
-<thead><tr>{heads}</tr></thead>
-{groups}
-</table>
-</div>
-</div>""").format(
+    def _write_table(self, table: Table) -> Markup:
+        self._n_tables += 1
+        self._add_filters(table)
+        return _TABLE.format(
             name=table.name,
-            searched=Markup(' data-searched="{}"').format(table.searched) if table.searched else "",
-            most=Markup(' data-most="{}"').format(table.most) if table.most else "",
-            id=next(self.table_ids),
+            attributes=_attributes(data_searched=table.searched, data_most=table.most),
+            id=f"t{self._n_tables}",
             caption=table.caption,
-            heads=Markup().join(map(_head, table.columns)),
-            groups=_lines(_group(group, table) for group in table.groups),
+            heads=Markup().join(map(_write_head, table.columns)),
+            groups=_join(_write_group(group, table.columns) for group in table.groups),
         )
 
+    def _add_filters(self, table: Table) -> None:
+        self._searched = self._searched or table.searched
+        self._choices["measure"] |= dict.fromkeys(table.measures)
+        for group in table.groups:
+            if table.chosen:
+                self._choices["measure"] |= dict.fromkeys(filter(None, [group.measure]))
+                self._choices["slice"] |= dict.fromkeys(filter(None, [group.slice]))
+            self._has_details = self._has_details or any(
+                isinstance(cell, Cell) and bool(cell.small) and column.kind != "name"
+                for row in group.rows
+                for column, cell in zip(table.columns, row, strict=False)
+            )
 
-def _words(words: Words) -> Markup:
-    classes = words.tone + (" leads" if words.leads else "")
-    text = Markup('<a href="{}">{}</a>').format(words.link, words.text) if words.link else words.text
-    return Markup('<p class="{}"><bdi>{}</bdi></p>').format(classes, text)
+    def write_tools(self) -> Markup:
+        chosen = Markup(
+            '<span><label for="by-{0}">{0}</label> '
+            '<select id="by-{0}" data-by="{0}" autocomplete="off">{1}</select></span>'
+        )
+        tools = []
+        for name, values in self._choices.items():
+            if len(values) > 1:
+                options = ["lead measure", *values] if name == "measure" else [*values]
+                tools.append(
+                    chosen.format(name, write_each(Markup("<option>{}</option>"), ([option] for option in options)))
+                )
+        if self._searched:
+            search = Markup(
+                '<span><label for="by-filter">{}</label> '
+                '<input id="by-filter" type="search" autocomplete="off" spellcheck="false"></span>'
+            )
+            tools.append(search.format(self._searched))
+        if self._has_details:
+            intervals = Markup('<label><input id="by-intervals" type="checkbox" autocomplete="off"> intervals</label>')
+            tools.append(intervals)
+        group = Markup('<div class="tools" role="search" aria-label="Filters">{}</div>')
+        return group.format(Markup().join(tools)) if tools else Markup()
 
 
-def _foldable(title: Markup, content: Markup, folded: bool | None) -> Markup:
+def _attributes(**values: object) -> Markup:
+    """Write the attributes that have a value, such as ` data-most="10"`."""
+    named = ((name.strip("_").replace("_", "-"), value) for name, value in values.items() if value)
+    return write_each(Markup(' {}="{}"'), named)
+
+
+def _fold(title: Markup, content: Markup, folded: bool | None) -> Markup:
     if folded is None:
         return Markup("{}\n{}").format(title, content)
-    opened = "" if folded else Markup(" open")
     fold = Markup('<details class="fold"{}><summary>{}</summary>\n{}\n</details>')
-    return fold.format(opened, title, content)
+    return fold.format("" if folded else Markup(" open"), title, content)
 
 
-def _head(column: Column) -> Markup:
-    lower = Markup(' data-lower=""') if column.lower else ""
-    by = Markup(' data-by="{}"').format(column.by) if column.by else ""
-    return Markup('<th scope="col" class="{}"{}{}{}><bdi>{}</bdi></th>').format(
-        _CLASSES[column.kind], lower, by, " hidden" if column.hidden else "", column.title
+def _write_head(column: Column) -> Markup:
+    attributes = _attributes(data_lower="first" if column.lower else "", data_by=column.by)
+    return Markup('<th scope="col" class="{}"{}{}><bdi>{}</bdi></th>').format(
+        _CLASSES[column.kind], attributes, " hidden" if column.hidden else "", column.title
     )
 
 
-def _tools(filters: _Filters) -> Markup:
-    chosen = Markup(
-        '<span><label for="by-{0}">{0}</label> <select id="by-{0}" data-by="{0}" autocomplete="off">{1}</select></span>'
+def _write_group(group: Group, columns: Sequence[Column]) -> Markup:
+    attributes = _attributes(
+        data_measure=group.measure, data_slice=group.slice, class_="" if group.open else "off", style=group.ground
     )
-    option = Markup("<option>{}</option>")
-    tools = [
-        chosen.format(name, Markup().join(map(option.format, (*first, *values))))
-        for name, first, values in (("measure", ["lead measure"], filters.measure), ("slice", [], filters.slice))
-        if len(values) > 1
-    ]
-    if filters.searched:
-        search = Markup(
-            '<span><label for="by-filter">{}</label> '
-            '<input id="by-filter" type="search" autocomplete="off" spellcheck="false"></span>'
-        )
-        tools.append(search.format(filters.searched))
-    if filters.detailed:
-        tools.append(Markup('<label><input id="by-intervals" type="checkbox" autocomplete="off"> intervals</label>'))
-    group = Markup('<div class="tools" role="search" aria-label="Filters">{}</div>')
-    return group.format(Markup().join(tools)) if tools else Markup()
-
-
-def _group(group: Group, table: Table) -> Markup:
-    attributes = Markup()
-    for name, value in (("measure", group.measure), ("slice", group.slice)):
-        if value:
-            attributes += Markup(' data-{}="{}"').format(name, value)
-    if not group.open:
-        attributes += Markup(' class="off"')
-    if group.ground:
-        attributes += Markup(' style="{}"').format(group.ground)
     head = Markup()
     if group.title or group.note:
         head = Markup(
             '<tr class="head"><th scope="rowgroup" colspan="{}"><bdi>{}</bdi> <small>{}</small></th></tr>\n'
-        ).format(len(table.columns), group.title, group.note)
-    return Markup("<tbody{}>\n{}{}\n</tbody>").format(attributes, head, _rows(table, group.rows))
+        ).format(len(columns), group.title, group.note)
+    lines = []  # without `format`, as a page can have thousands
+    for row in group.rows:
+        first, *cells = (_write_cell(*pair) for pair in zip(columns, row, strict=False))  # the last ones may be missing
+        lines.append(f"<tr><th scope=row{first}</th>{''.join(f'<td{cell}</td>' for cell in cells)}</tr>")
+    return Markup("<tbody{}>\n{}{}\n</tbody>").format(attributes, head, Markup("\n".join(lines)))
 
 
-def _rows(table: Table, cells: Sequence[Row]) -> Markup:
-    """Write a line per row without `format`, as a page can have thousands."""
-    lines = []
-    for row in cells:
-        head, *parts = (_cell(*pair) for pair in zip(table.columns, row, strict=False))  # the last ones may be missing
-        lines.append(f"<tr><th scope=row{head}</th>{''.join(f'<td{part}</td>' for part in parts)}</tr>")
-    return Markup("\n".join(lines))
-
-
-def _cell(column: Column, cell: str | Cell) -> str:
+def _write_cell(column: Column, cell: str | Cell) -> str:
     """Return attributes and content. Text of users is in a `bdi` because it may run from right to left."""
     if isinstance(cell, str):
         cell = Cell(cell)
@@ -337,51 +300,7 @@ def _cell(column: Column, cell: str | Cell) -> str:
     return f"{attributes}>{text} <small>{escape(cell.small)}</small>" if cell.small else f"{attributes}>{text}"
 
 
-def _plot(plot: Plot) -> Markup:
-    marks, limits = marks_of(plot)
-    mark = Markup('<div class="mark{}" style="{}"><bdi>{}</bdi></div>')
-    ends = zip(("x0", "x1", "y0", "y1"), limits, strict=True)
-    return Markup("""\
-<figure class="plot">
-<p class="title"><bdi>{title}</bdi></p>
-<div class="field" role="img" aria-label="{title}">{ends}{marks}</div>
-<figcaption>{text}</figcaption>
-<details class="data"><summary>Data (CSV)</summary><pre data-name="{name}" tabindex="0">{csv}</pre></details>
-</figure>""").format(
-        title=plot.title,
-        ends=Markup().join(Markup('<span class="{}">{}</span>').format(*end) for end in ends),
-        marks=Markup().join(
-            mark.format(
-                " front" * own.unbeaten + " right" * own.at_right + " covered" * own.covered, own.place, own.model
-            )
-            for own in marks
-        ),
-        text=plot_text(plot),
-        name=plot.name,
-        csv=plot_csv(plot),
-    )
-
-
-def _figure(drawing: tuple[str, Chart]) -> Markup:
-    name, chart = drawing
-    points = Markup(' data-points="{}"').format(" ".join(f"{value:.6g}" for value in chart.points))
-    return Markup("""\
-<figure{points}>
-<p class="title"><bdi>{title}</bdi></p>
-{svg}
-<figcaption>{text}</figcaption>
-<details class="data"><summary>Data (CSV)</summary><pre data-name="{name}" tabindex="0">{csv}</pre></details>
-</figure>""").format(
-        points=points if chart.points else "",
-        title=chart.title,
-        svg=Markup(chart.svg),
-        text=chart.text,
-        name=name,
-        csv=chart.csv,
-    )
-
-
-def _lines(parts: Iterable[Markup]) -> Markup:
+def _join(parts: Iterable[Markup]) -> Markup:
     return Markup("\n").join(parts)
 
 

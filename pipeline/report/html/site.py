@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import groupby, pairwise
+from typing import TypeAlias
 from uuid import UUID, uuid5
 from xml.etree import ElementTree
 
@@ -21,12 +22,10 @@ from rankledger.pipeline.record.evaluation import State
 from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
+    Bars,
     Block,
     Cell,
     Column,
-    Drawings,
-    EstimateBars,
-    Facts,
     Group,
     Row,
     Section,
@@ -34,8 +33,10 @@ from rankledger.pipeline.report.html.blocks import (
     Tone,
     Words,
     dataset_title,
+    write_charts,
+    write_facts,
 )
-from rankledger.pipeline.report.html.render import SiteFrame, document
+from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
 from rankledger.pipeline.report.text_table import printable, short_text
 from rankledger.pipeline.support.text import counted
@@ -130,13 +131,8 @@ class SiteEvaluation:
         return changes[-1][1] if changes else (self.nights or self.records[-1:])[0]
 
 
-@dataclass(frozen=True)
-class SiteSeries:
-    """Nights of a model on a dataset in an evaluation."""
-
-    evaluation: SiteEvaluation
-    measure: str
-    series: Series
+SiteSeries: TypeAlias = tuple[SiteEvaluation, str, Series]
+"""Nights of a model on a dataset in an evaluation, by a measure."""
 
 
 @dataclass(frozen=True)
@@ -158,14 +154,12 @@ class Site:
 
     @cached_property
     def models(self) -> dict[str, tuple[SiteSeries, ...]]:
-        series = sorted(self._series(), key=lambda one: one.series.model)
-        return {name: tuple(own) for name, own in groupby(series, key=lambda one: one.series.model)}
-
-    def _series(self) -> Iterator[SiteSeries]:
+        models: dict[str, tuple[SiteSeries, ...]] = {}
         for evaluation in self.evaluations:
             for history in evaluation.histories:
                 for series in history.series:
-                    yield SiteSeries(evaluation, history.measure, series)
+                    models[series.model] = *models.get(series.model, ()), (evaluation, history.measure, series)
+        return dict(sorted(models.items()))
 
 
 _MODELS = "models.html"
@@ -191,15 +185,21 @@ def pages(site: Site) -> Iterator[tuple[str, str]]:
         yield evaluation_path(evaluation.name), _evaluation_page(evaluation)
     for name, own in site.models.items():
         yield model_path(name), _model_page(name, own)
-    yield _MODELS, document("Models", (_models(site),), frame=_frame(""))
-    search = tuple(_search(site))
-    yield "index.html", document("Evaluations", (_evaluations(site),), frame=_frame("", search=search))
+    yield _MODELS, _document("", "Models", [_models(site)])
+    yield "index.html", _document("", "Evaluations", [_evaluations(site)], search=tuple(_search(site)))
 
 
-def _frame(base: str, *more: tuple[str, str], search: tuple[tuple[str, str, str], ...] = ()) -> SiteFrame:
-    """Return the links of a page. `base` leads to the folder of the site."""
-    named = (("All evaluations", "index.html"), ("All models", _MODELS), ("Feed", FEED), *more)
-    return SiteFrame(tuple((title, base + path) for title, path in named), base + FEED, search)
+def _document(
+    base: str,
+    title: str,
+    sections: Sequence[Section],
+    *links: tuple[str, str],
+    search: Sequence[tuple[str, str, str]] = (),
+) -> str:
+    """Write a page. `base` leads to the folder of the site."""
+    named = (("All evaluations", "index.html"), ("All models", _MODELS), ("Feed", FEED), *links)
+    addresses = [(title, base + path) for title, path in named]
+    return document(title, sections, links=addresses, feed=base + FEED, search=search)
 
 
 def _evaluations(site: Site) -> Section:
@@ -255,7 +255,7 @@ def _evaluation_page(evaluation: SiteEvaluation) -> str:
         sections.append(Section("figures", "Figures by night", (note, *tables)))
     last = evaluation.last
     more = () if last.page_size is None else ((f"Page of {short_text(last.date)}", last.path),)
-    return document(short_text(evaluation.name), sections, frame=_frame("../", *more))
+    return _document("../", short_text(evaluation.name), sections, *more)
 
 
 def _last_night(evaluation: SiteEvaluation) -> Iterator[Block]:
@@ -267,7 +267,7 @@ def _last_night(evaluation: SiteEvaluation) -> Iterator[Block]:
 
 
 def _figures(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
-    bars = EstimateBars.of(Interval.of(_last(one)) for one in series)
+    bars = Bars.of_estimates(Interval.of(_last(one)) for one in series)
     rows = tuple(
         (
             Cell(short_text(one.model), link=f"../{model_path(one.model)}"),
@@ -282,7 +282,7 @@ def _figures(evaluation: SiteEvaluation, measure: str, series: Sequence[Series])
     return Table(f"models-{short_text(dataset)}", caption, columns, (Group(rows),), searched="model")
 
 
-def _figure_cells(series: Series, bars: EstimateBars) -> tuple[str | Cell, ...]:
+def _figure_cells(series: Series, bars: Bars) -> tuple[str | Cell, ...]:
     last = _last(series)
     change = "" if last.change is None else signed(last.change)
     return *bars.cells(Interval.of(last)), change, Cell("", drawing=charts.sparkline(series))
@@ -347,52 +347,48 @@ def _models(site: Site) -> Section:
 
 
 def _model_row(name: str, own: Sequence[SiteSeries]) -> Row:
-    last = max(own, key=lambda one: (one.evaluation.last.created, one.evaluation.name))
+    _, _, last = max(own, key=lambda one: (one[0].last.created, one[0].name))
     return (
         Cell(short_text(name), link=model_path(name)),
         ", ".join(_owners(name, own)),
-        f"{len({one.evaluation.name for one in own})}",
-        f"{len({one.series.dataset for one in own})}",
-        short_text(last.series.nights[-1].date),
+        f"{len({evaluation.name for evaluation, _, _ in own})}",
+        f"{len({series.dataset for _, _, series in own})}",
+        short_text(last.nights[-1].date),
     )
 
 
 def _owners(name: str, own: Sequence[SiteSeries]) -> list[str]:
-    owners = dict.fromkeys(one.evaluation.last.owners.get(name, "") for one in own)
+    owners = dict.fromkeys(evaluation.last.owners.get(name, "") for evaluation, _, _ in own)
     return [short_text(owner) for owner in owners if owner]
 
 
 def _model_page(name: str, own: Sequence[SiteSeries]) -> str:
-    by_evaluation: dict[str, list[SiteSeries]] = {}
-    for one in own:
-        by_evaluation.setdefault(one.evaluation.name, []).append(one)
+    by_evaluation = groupby(own, key=lambda one: one[0].name)
     sections = [
-        Section(f"evaluation-{place}", short_text(evaluation), tuple(_model_blocks(name, series)))
-        for place, (evaluation, series) in enumerate(by_evaluation.items(), start=1)
+        Section(f"evaluation-{place}", short_text(evaluation), tuple(_model_blocks(name, [*series])))
+        for place, (evaluation, series) in enumerate(by_evaluation, start=1)
     ]
-    return document(short_text(name), sections, frame=_frame("../"))
+    return _document("../", short_text(name), sections)
 
 
 def _model_blocks(name: str, own: Sequence[SiteSeries]) -> Iterator[Block]:
-    evaluation = own[0].evaluation
+    evaluation = own[0][0]
     if owner := evaluation.last.owners.get(name):
-        yield Facts((("owner", short_text(owner)),))
-    rows = tuple(_dataset_row(one) for one in own)
+        yield write_facts([("owner", short_text(owner))])
+    rows = tuple(
+        (
+            Cell(dataset_title(series.dataset), link=f"../{evaluation_path(evaluation.name)}"),
+            short_text(measure),
+            short_text(_last(series).date),
+            *_figure_cells(series, Bars.of_estimates([Interval.of(_last(series))])),
+        )
+        for _, measure, series in own
+    )
     columns = (Column("dataset", "name"), Column("measure", "name"), Column("night", "name"), *_FIGURE)
     caption = f"{short_text(name)} in {short_text(evaluation.name)}"
     yield Table(f"figures-{short_text(evaluation.name)}", caption, columns, (Group(rows),))
-    drawn = ((one, charts.nights(one.series, one.measure)) for one in own)
-    drawings = [(f"nights-{short_text(one.series.dataset)}", chart) for one, chart in drawn if chart]
-    yield Drawings(tuple(drawings))
-
-
-def _dataset_row(one: SiteSeries) -> Row:
-    return (
-        Cell(dataset_title(one.series.dataset), link=f"../{evaluation_path(one.evaluation.name)}"),
-        short_text(one.measure),
-        short_text(_last(one.series).date),
-        *_figure_cells(one.series, EstimateBars.of([Interval.of(_last(one.series))])),
-    )
+    drawn = ((series.dataset, charts.nights(series, measure)) for _, measure, series in own)
+    yield write_charts((f"nights-{short_text(dataset)}", chart) for dataset, chart in drawn if chart)
 
 
 def _search(site: Site) -> Iterator[tuple[str, str, str]]:

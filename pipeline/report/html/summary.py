@@ -7,20 +7,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 from urllib.parse import quote
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
-from rankledger.pipeline.inference.tables import ALL, VarianceComponents
+from rankledger.pipeline.history.views import Series
+from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, VarianceComponents
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.effects import effect_rule
 from rankledger.pipeline.report.headline import headline_change, headline_of
+from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     TONES,
+    Bars,
     Block,
     Cell,
     Column,
-    DifferenceBars,
+    Folded,
     Group,
     Row,
     Section,
@@ -30,8 +34,6 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     dataset_title,
 )
-from rankledger.pipeline.report.html.charts import trade_off
-from rankledger.pipeline.report.html.standing import over_time
 from rankledger.pipeline.report.messages import (
     agreement_notes,
     completeness,
@@ -40,13 +42,13 @@ from rankledger.pipeline.report.messages import (
     rank_note,
     replicate_notes,
 )
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
     DifferenceRow,
     Interval,
     MeasureColumn,
-    PageFigures,
     difference_rows,
     figure,
 )
@@ -83,10 +85,10 @@ _RESULTS: dict[Effect, tuple[str, Tone]] = {
 """Sign and color of each result of a verdict, the worst first."""
 
 
-def verdict(figures: PageFigures) -> Section:
+def verdict(page: Page) -> Section:
     """Return the headline, the results of the gates, models by datasets, and the causes."""
-    evaluation = figures.page.evaluation
-    blocks = [*_headline(figures), *over_time(figures), *_outcome(figures), *_failures(figures)]
+    evaluation = page.evaluation
+    blocks = [*_headline(page), *_over_time(page), *_outcome(page), *_failures(page)]
     if evaluation.data_warnings:
         warnings = counted(len(evaluation.data_warnings), "warning")
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))
@@ -94,27 +96,27 @@ def verdict(figures: PageFigures) -> Section:
         gates, matrix = _gates(evaluation.verdicts), _matrix(evaluation.verdicts)
         reasons = tuple(_reasons(group_by_cause(evaluation.verdicts)))
         blocks.append(SideBySide((gates, matrix), reasons) if reasons else SideBySide((gates,), (matrix,)))
-    blocks += [Words(f"{line}.", "quiet") for line in promotions(figures.page.manifest)]
+    blocks += [Words(f"{line}.", "quiet") for line in promotions(page.manifest)]
     return Section("verdict", "Verdict", tuple(blocks))
 
 
 _TONES: dict[str, Tone] = {"": "", "pass": "good", "warn": "warn", "fail": "bad", "inconclusive": "warn"}
 
 
-def _headline(figures: PageFigures) -> Iterator[Block]:
-    evaluation = figures.page.evaluation
+def _headline(page: Page) -> Iterator[Block]:
+    evaluation = page.evaluation
     if text := headline_of(evaluation):
         yield Words(text, _TONES[overall_effect(evaluation.verdicts)], leads=True)
     named = headline_change(evaluation)
-    for place, pair in enumerate(figures.page.pairs if named else (), start=1):
+    for place, pair in enumerate(page.pairs if named else (), start=1):
         if named and (pair.dataset, pair.model, pair.measure) == (named.dataset, named.model, named.measure):
             part = f"&slice={quote(named.slice)}" if named.slice else ""
             yield Words("See the queries that changed most", "quiet", link=f"#queries-{place}{part}")
             return
 
 
-def _outcome(figures: PageFigures) -> Iterator[Block]:
-    evaluation = figures.page.evaluation
+def _outcome(page: Page) -> Iterator[Block]:
+    evaluation = page.evaluation
     if evaluation.verdicts:
         yield Words(headline(evaluation.verdicts), _TONES[overall_effect(evaluation.verdicts)])
     word, evaluated = completeness(evaluation)
@@ -124,19 +126,19 @@ def _outcome(figures: PageFigures) -> Iterator[Block]:
         yield Words(f"{word}: {evaluated}{'' if evaluation.verdicts else '; there are no gates'}.")
 
 
-def _failures(figures: PageFigures) -> Iterator[Block]:
+def _failures(page: Page) -> Iterator[Block]:
     rows = tuple(
         (
             Cell(short_text(str(failure.output[1])), "bad"),
             short_text(failure.dataset),
             short_sentence(failure.reason, REASON),
         )
-        for failure in figures.page.evaluation.failures
+        for failure in page.evaluation.failures
     )
     if rows:
         columns = (_MODEL, Column("dataset", "name"), Column("reason", "reason"))
         yield Table("failures", "Model outputs that were not evaluated", columns, (Group(rows),))
-    yield from (Words(f"{printable(line)}.", "warn") for line in not_compared(figures.page.evaluation))
+    yield from (Words(f"{printable(line)}.", "warn") for line in not_compared(page.evaluation))
 
 
 def _gates(verdicts: Sequence[Verdict]) -> Table:
@@ -207,6 +209,98 @@ def _reason_cells(group: Sequence[Verdict]) -> Row:
     )
 
 
+_SHOWN = 5  # series; the others are folded, so that the leaderboard stays near
+_BREAKS = 3  # that are written out, the last ones; the section on history has all
+_BREAK_LENGTH = 200  # characters
+_ROUNDING = 1e-9  # a verdict on a share of the figure has another estimate
+_SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "overnight"}
+_Trend: TypeAlias = tuple[str, Series, ChangeSince | None]  # measure, and the change, None without an earlier record
+
+
+def _over_time(page: Page) -> Iterator[Block]:
+    """Yield each model's nights by its primary measure, the worst first. Nothing on the first night."""
+    from rankledger.pipeline.report.changes import break_lines
+
+    evaluation = page.evaluation
+    since: Since = "accepted" if any(line.since == "accepted" for line in evaluation.changes) else "previous"
+    changes = {(line.dataset, line.model, line.measure): line for line in evaluation.changes if line.since == since}
+    trends = [
+        (history.measure, series, changes.get((series.dataset, series.model, history.measure)))
+        for history in page.history
+        for series in history.series
+    ]
+    if not trends:
+        return
+    failing = {(line.dataset, line.model) for line in evaluation.verdicts if line.effect == "fail"}
+
+    def urgency(trend: _Trend) -> tuple[bool, bool, float]:
+        _, series, change = trend
+        is_passing = failing.isdisjoint([(series.dataset, series.model), ("", series.model)])
+        is_worse = change is not None and change.decision == "worse"
+        return is_passing, not is_worse, (change.difference or 0.0) if change and is_worse else 0.0
+
+    trends.sort(key=urgency)
+    yield _trend_table(page, "nights", "Tonight, and how it changed", trends[:_SHOWN], since)
+    if others := trends[_SHOWN:]:
+        table = _trend_table(page, "more-nights", "Tonight, and how the others changed", others, since)
+        yield Folded("More nights", counted(len(others), "line"), (table,))
+    lines = break_lines(page.history)
+    for line in lines[-_BREAKS:]:
+        yield Words(f"{short_text(line, _BREAK_LENGTH)}; figures before it cannot be compared.", "quiet")
+    if len(lines) > _BREAKS:
+        yield Words(f"{counted(len(lines) - _BREAKS, 'earlier change')}: see History.", "quiet")
+
+
+def _trend_table(page: Page, name: str, caption: str, trends: Sequence[_Trend], since: Since) -> Table:
+    several = len(page.leading) > 1
+    groups = []
+    for measure in dict.fromkeys(measure for measure, _, _ in trends):
+        own = [
+            (series, change, _trend_interval(change, page.evaluation.verdicts))
+            for by, series, change in trends
+            if by == measure
+        ]
+        bars = Bars.of_differences(interval for _, _, interval in own)
+        groups.append(bars.group([_trend_cells(*line, bars, several) for line in own], short_text(measure)))
+    datasets = (Column("dataset", "name"),) if several else ()
+    columns = (
+        *(_MODEL, Column("tonight"), Column(_SINCE[since]), Column("nights", "text"), *datasets),
+        *(Column("interval", "difference"), Column("compared with", "name"), Column("first seen", "name")),
+    )
+    return Table(name, caption, columns, tuple(groups))
+
+
+def _trend_cells(series: Series, change: ChangeSince | None, interval: Interval, bars: Bars, several: bool) -> Row:
+    last, cells = series.nights[-1], (Cell(""), Cell(""))
+    if change is not None:
+        cells = Cell("not compared", "quiet"), Cell("")
+        if change.difference is not None:
+            cells = bars.cells(interval, TONES[change.decision or "unclear"])
+    return (
+        short_text(series.model),
+        "not evaluated" if last.failure else figure(last.estimate),
+        cells[0],
+        Cell("", drawing=charts.sparkline(series)),
+        *((dataset_title(series.dataset),) if several else ()),
+        cells[1],
+        *((short_text(change.date), short_text(change.first_seen)) if change else ("", "")),
+    )
+
+
+def _trend_interval(change: ChangeSince | None, verdicts: Sequence[Verdict]) -> Interval:
+    """Return the interval of a gate that judges the change, or else the change's own."""
+    if change is None or change.difference is None:
+        return Interval(None)
+    for verdict in verdicts:
+        own = (verdict.dataset, verdict.model, verdict.measure, verdict.slice)
+        is_same = own == (change.dataset, change.model, change.measure, ALL)
+        if is_same and (verdict.reference or "").endswith(f" in {change.reference}") and verdict.ci_low is not None:
+            judged = Interval.of(verdict)
+            if judged.value is not None and abs(judged.value - change.difference) < _ROUNDING:
+                return judged
+    return Interval(change.difference, change.ci_low, change.ci_high, not change.mark)
+
+
 _BOARD_CELLS = 6_000  # figures beyond which slices are shown by the lead measure alone
 _RANKED_CELLS = 1_500  # figures beyond which slices have ranks and differences by the lead measure alone
 _TINTS = 5
@@ -219,7 +313,7 @@ class _Ranking:
     baseline: str | None  # the one model that all others were compared with; None leaves out the difference
     letters: bool  # whether each model was compared with each
     ranks: bool  # whether models have ranks
-    bars: DifferenceBars | None = None  # on one scale for all slices; None for the lead measure, which has one for each
+    bars: Bars | None = None  # on one scale for all slices; None for the lead measure, which has one for each
 
     @property
     def columns(self) -> Iterator[Column]:
@@ -234,32 +328,32 @@ class _Ranking:
             yield own(f"letters{by}", "text")
 
 
-def leaderboard(figures: PageFigures) -> Section:
+def leaderboard(page: Page) -> Section:
     """Return models by measures for each dataset, and a plot of two measures."""
-    whole = len(figures.page.evaluation.estimates) <= _BOARD_CELLS
+    whole = len(page.evaluation.estimates) <= _BOARD_CELLS
     parts: list[Block] = [
-        Section("", dataset_title(name), tuple(_board_blocks(figures, name, whole))) for name in figures.leading
+        Section("", dataset_title(name), tuple(_board_blocks(page, name, whole))) for name in page.leading
     ]
     parts += [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
-    parts += [Words(text, "quiet") for text in _legend(figures)]
+    parts += [Words(text, "quiet") for text in _legend(page)]
     return Section("leaderboard", "Leaderboard", tuple(parts))
 
 
-def _board_blocks(figures: PageFigures, dataset: str, whole: bool) -> Iterator[Block]:
-    evaluation, lead = figures.page.evaluation, figures.leading[dataset]
-    columns = figures.columns_of(dataset)
+def _board_blocks(page: Page, dataset: str, whole: bool) -> Iterator[Block]:
+    evaluation, lead = page.evaluation, page.leading[dataset]
+    columns = page.columns_of(dataset)
     slices: dict[str, dict[str, MeasureColumn]] = {}
     by_measure: dict[str, list[MeasureColumn]] = {}
     for column in columns:
         by_measure.setdefault(column.measure, []).append(column)
         if whole or column.slice == ALL or column.measure == lead:
             slices.setdefault(column.slice, {})[column.measure] = column
-    rankings = [_ranking(figures, columns if measure == lead else own) for measure, own in by_measure.items()]
+    rankings = [_ranking(page, columns if measure == lead else own) for measure, own in by_measure.items()]
     yield Table(
         name=f"leaderboard-{short_text(dataset)}",
         caption=f"Leaderboard of {dataset_title(dataset)}",
         columns=(_MODEL, *(column for ranking in rankings for column in ranking.columns)),
-        groups=tuple(_board_group(figures, own, rankings) for own in slices.values()),
+        groups=tuple(_board_group(page, own, rankings) for own in slices.values()),
         chosen=len(slices) > 1,
         measures=tuple(by_measure),
         searched="model",
@@ -267,7 +361,7 @@ def _board_blocks(figures: PageFigures, dataset: str, whole: bool) -> Iterator[B
     if columns[0].ranks:
         yield Words(f"{printable(rank_note(columns[0], evaluation.confidence))}.", "quiet")
     yield from (Words(f"{printable(text)}.", "quiet") for text in agreement_notes(evaluation, dataset))
-    if plot := trade_off(figures, dataset):
+    if plot := charts.trade_off(page, dataset):
         yield plot
     yield from _components(evaluation, dataset)
 
@@ -297,31 +391,31 @@ def _component_cells(line: VarianceComponents) -> Row:
     return (short_text(line.model), *counts, *map(figure, parts), *map(figure, errors), line.more)
 
 
-def _ranking(figures: PageFigures, columns: Sequence[MeasureColumn]) -> _Ranking:
+def _ranking(page: Page, columns: Sequence[MeasureColumn]) -> _Ranking:
     measure, dataset = columns[0].measure, columns[0].dataset
-    is_lead = measure == figures.leading[dataset]
+    is_lead = measure == page.leading[dataset]
     lines = [line for column in columns for line in column.comparisons]
-    margin = figures.practical_difference.get(measure, 0.0)
+    margin = page.practical_difference.get(measure, 0.0)
     return _Ranking(
         measure,
         lower=columns[0].direction == "lower",
-        baseline=figures.baseline(dataset) if lines else None,
-        letters=figures.all_pairs and bool(lines),
+        baseline=page.baseline(dataset) if lines else None,
+        letters=page.all_pairs and bool(lines),
         ranks=any(column.ranks for column in columns),
-        bars=None if is_lead else DifferenceBars.of(map(Interval.of, lines), margin),
+        bars=None if is_lead else Bars.of_differences(map(Interval.of, lines), margin),
     )
 
 
-def _board_group(figures: PageFigures, columns: Mapping[str, MeasureColumn], rankings: Sequence[_Ranking]) -> Group:
+def _board_group(page: Page, columns: Mapping[str, MeasureColumn], rankings: Sequence[_Ranking]) -> Group:
     first = next(iter(columns.values()))
-    few = first.slice == ALL or len(figures.page.evaluation.estimates) <= _RANKED_CELLS
+    few = first.slice == ALL or len(page.evaluation.estimates) <= _RANKED_CELLS
     differences: dict[str, dict[str, DifferenceRow]] = {}
     for measure, column in columns.items():
         if few or column is first:
-            rows = difference_rows(figures.by_model(column).values(), figures.practical_difference, figures.alpha)
+            rows = difference_rows(page.by_model(column).values(), page.practical_difference, page.alpha)
             differences[measure] = {row.line.model: row for row in rows}
-    margin = figures.practical_difference.get(first.measure, 0.0)
-    bars = DifferenceBars.of((row.interval for row in differences[first.measure].values()), margin)
+    margin = page.practical_difference.get(first.measure, 0.0)
+    bars = Bars.of_differences((row.interval for row in differences[first.measure].values()), margin)
     shown = rankings if len(columns) > 1 else rankings[:1]
 
     def cells(model: str) -> Iterator[str | Cell]:
@@ -376,7 +470,7 @@ def _slice_title(column: MeasureColumn) -> str:
     return f"{short_text(column.slice)}: {queries(column.n_queries)}{few}"
 
 
-def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars, *, apart: bool) -> Cell:
+def _difference_cell(row: DifferenceRow | None, bars: Bars, *, apart: bool) -> Cell:
     """Return the difference with its bar. Bars `apart` have their own line of zero."""
     if row is None:
         return Cell("")
@@ -385,21 +479,17 @@ def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars, *, apart: 
     return replace(interval, text=difference.text, small=interval.text, bar=bar)
 
 
-def _legend(figures: PageFigures) -> Iterator[str]:
-    estimates = figures.page.evaluation.estimates
-    lower = [name for name, direction in figures.page.evaluation.directions.items() if direction == "lower"]
+def _legend(page: Page) -> Iterator[str]:
+    estimates = page.evaluation.estimates
+    lower = [name for name, direction in page.evaluation.directions.items() if direction == "lower"]
     if lower := [name for name in lower if any(line.measure == name for line in estimates)]:
         yield f"Lower is better: {', '.join(lower)}."
     if any(line.mark and line.ci_low is not None for line in estimates):
         yield f"{UNSURE} an interval that is not reliable: few queries or clusters decide it, or all score alike."
-    datasets = [name for name in figures.leading if figures.baseline(name) is not None and figures.on_all(name)]
-    for measure in dict.fromkeys(figures.leading_difference[name] for name in datasets):
-        yield f"{effect_rule(measure, figures.practical_difference, figures.alpha)}."
-    if figures.all_pairs and any(column.comparisons for column in figures.columns.values()):
+    datasets = [name for name in page.leading if page.baseline(name) is not None and page.on_all(name)]
+    for measure in dict.fromkeys(page.leading_difference[name] for name in datasets):
+        yield f"{effect_rule(measure, page.practical_difference, page.alpha)}."
+    if page.all_pairs and any(column.comparisons for column in page.columns.values()):
         yield "Letters: models that share one do not differ significantly by the lead measure, or by the chosen one."
     if any(line.ties_least is not None for line in estimates):
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
-
-
-SECTIONS = (verdict, leaderboard)
-"""The sections, in their order on the page."""

@@ -13,7 +13,7 @@ import pytest
 
 from rankledger.pipeline.record.upkeep import ChangedInput, MovedFigure, PrunedRecord, PruneResult, Reproduction
 from rankledger.pipeline.report.messages import pruning_lines, reproduction_data, reproduction_lines, rerun_command
-from rankledger.pipeline.report.tables import comparability_notes, shared_lead_measures
+from rankledger.pipeline.report.page import comparability_notes, shared_lead_measures
 from tests.support.handwritten_results import estimates, page
 from tests.support.manifests import whole
 

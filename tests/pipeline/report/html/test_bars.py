@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rankledger.pipeline.report.html.blocks import DifferenceBars, EstimateBars, bar_cell
+from rankledger.pipeline.report.html.blocks import Bars, bar_cell
 from rankledger.pipeline.report.html.charts import cut, data, short
 from rankledger.pipeline.report.tables import Interval, Scale
 from tests.support.sample_page import compared, estimate
@@ -26,7 +26,7 @@ def test_an_interval_worked_by_hand():
 
 def test_what_lies_behind_differences():
     """From -1 to 3, zero is at a quarter; what matters less than 0.4 is a band from 0.15, a fifth wide."""
-    assert DifferenceBars(Scale(-1.0, 3.0), 0.4).ground == "--z:.25;--a:.15;--b:.2"
+    assert Bars(Scale(-1.0, 3.0), 0.4).ground == "--z:.25;--a:.15;--b:.2"
 
 
 def test_without_an_interval_there_is_no_bar():
@@ -36,14 +36,14 @@ def test_without_an_interval_there_is_no_bar():
 def test_the_scale_of_figures_ends_at_0_where_none_is_below():
     """Intervals of 0.5 ± 0.02 and 0.01 ± 0.01 span 0.52, a twentieth of which would reach below 0."""
     lines = [estimate("bm25", 0.5), estimate("dense", 0.01, ci_low=0.0, ci_high=0.02)]
-    scale = EstimateBars.of(map(Interval.of, lines)).scale
+    scale = Bars.of_estimates(map(Interval.of, lines)).scale
 
     assert (scale.low, scale.high, scale.text()) == (0.0, 0.546, "0.0000 to 0.5460")
 
 
 def test_0_and_what_matters_are_on_the_scale_of_differences():
     """Though the one interval is from 0.18 to 0.22, with 0.1 that matters the scale begins below -0.1."""
-    scale = DifferenceBars.of([Interval.of(compared("dense", 0.2))], 0.1).scale
+    scale = Bars.of_differences([Interval.of(compared("dense", 0.2))], 0.1).scale
 
     assert (round(scale.low, 6), round(scale.high, 6)) == (-0.116, 0.236)
 
@@ -60,11 +60,11 @@ def test_a_bar_stays_in_its_cell(ends, low, length):
 
 
 def test_where_all_is_the_same_the_scale_reaches_a_half_to_either_side():
-    same = DifferenceBars.of([Interval.of(compared("dense", 0.0, ci_low=0.0, ci_high=0.0))], 0.0)
+    same = Bars.of_differences([Interval.of(compared("dense", 0.0, ci_low=0.0, ci_high=0.0))], 0.0)
 
     assert (same.ends, same.ground) == ("-0.5000 to +0.5000", "--z:.5;--a:.5;--b:0")
-    assert DifferenceBars.of([], 0.0) == same
-    assert EstimateBars.of([]).scale.text() == "0.0000 to 0.5000"
+    assert Bars.of_differences([], 0.0) == same
+    assert Bars.of_estimates([]).scale.text() == "0.0000 to 0.5000"
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-x", "@SUM(A1)"])

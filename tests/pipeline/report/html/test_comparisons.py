@@ -19,8 +19,7 @@ from rankledger.pipeline.history.comparison import (
 )
 from rankledger.pipeline.inference.tables import SliceChange
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
-from rankledger.pipeline.report.html.comparisons import comparison_html, comparison_title
-from rankledger.pipeline.report.html.index import index_html
+from rankledger.pipeline.report.html.comparisons import comparison_html, comparison_title, index_html
 from tests.pipeline.report.html.test_render import MARKUP, Elements, marked
 from tests.support.page_reader import Table, read_page
 from tests.support.sample_page import compared, page

@@ -7,14 +7,13 @@ from itertools import combinations
 
 from rankledger.pipeline.report.html.blocks import Cell, Section, Table, Words
 from rankledger.pipeline.report.html.summary import leaderboard
-from rankledger.pipeline.report.tables import page_figures
 from tests.support.sample_page import compared, estimate, page
 
 ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "correction": "maxt"}}
 
 
 def blocks_of(found) -> tuple:
-    (part,) = (block for block in leaderboard(page_figures(found)).blocks if isinstance(block, Section))
+    (part,) = (block for block in leaderboard(found).blocks if isinstance(block, Section))
     return part.blocks
 
 
@@ -56,7 +55,7 @@ def test_where_lower_is_better_the_lowest_leads():
 
     assert [row[0] for row in texts(table(found).groups[0].rows)] == ["dense", "bm25", "hybrid"]
     assert [column.lower for column in table(found).columns] == [False, True, False, False]
-    words = [block.text for block in leaderboard(page_figures(found)).blocks if isinstance(block, Words)]
+    words = [block.text for block in leaderboard(found).blocks if isinstance(block, Words)]
     assert words[0] == "Lower is better: ndcg@10."
 
 
@@ -124,7 +123,7 @@ def test_without_all_pairs_there_are_no_letters():
 def test_beyond_6000_figures_slices_are_by_the_leading_measure_alone():
     own = page().evaluation.estimates
     many = tuple(replace(own[0], slice=f"market={number}", measure="ap") for number in range(6_000))
-    part, *words = leaderboard(page_figures(page(estimates=(*own, *many)))).blocks
+    part, *words = leaderboard(page(estimates=(*own, *many))).blocks
 
     assert words[0].text == "Slices by other measures: summary.csv."
     assert [(group.slice, len(group.rows[0])) for group in part.blocks[0].groups] == [("all", 4), ("market=de", 3)]
@@ -132,8 +131,8 @@ def test_beyond_6000_figures_slices_are_by_the_leading_measure_alone():
 
 def test_marks_are_explained_once_for_all_datasets():
     lines = [estimate("bm25", 0.5, dataset=name, mark="sparse") for name in ("web", "news")]
-    blocks = leaderboard(page_figures(page(estimates=tuple(lines), comparison_lines=()))).blocks
-    plain = leaderboard(page_figures(page(estimates=(estimate("bm25", 0.5),), comparison_lines=()))).blocks
+    blocks = leaderboard(page(estimates=tuple(lines), comparison_lines=())).blocks
+    plain = leaderboard(page(estimates=(estimate("bm25", 0.5),), comparison_lines=())).blocks
 
     assert [type(block) for block in blocks] == [Section, Section, Words]
     assert blocks[-1].text.startswith("~ an interval that is not reliable")
@@ -142,7 +141,7 @@ def test_marks_are_explained_once_for_all_datasets():
 
 def test_conclusions_are_explained():
     """The colours of the differences, by the 0.01 that matter."""
-    words = [block.text for block in leaderboard(page_figures(page())).blocks if isinstance(block, Words)]
+    words = [block.text for block in leaderboard(page()).blocks if isinstance(block, Words)]
 
     assert any(
         "if the whole interval lies between −0.01 and +0.01, better or worse if the corrected p" in text

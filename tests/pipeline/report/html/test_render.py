@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from rankledger.pipeline.history.views import History, Night, Series
 from rankledger.pipeline.report import notebook
-from rankledger.pipeline.report.html import render
+from rankledger.pipeline.report.html import blocks, charts, render
 from rankledger.pipeline.report.html.render import html
 from tests.support.manifests import change_evaluation
 from tests.support.page_reader import read_page
@@ -136,21 +136,15 @@ def test_the_script_and_its_digest_belong_together():
 @pytest.mark.parametrize(
     ("module", "texts"),
     [
+        (blocks, ["between", "chart.svg"]),
         (
             render,
-            [
-                "'\\n'.join(lines)",
-                "_resource('page.css')",
-                "cell.drawing",
-                "chart.svg",
-                "f'{GENERATOR}\\n'",
-                "index",
-                "script",
-            ],
-        ),  # the lines escape their cells
+            ["'\\n'.join(lines)", "_resource('page.css')", "cell.drawing", "f'{GENERATOR}\\n'", "index", "script"],
+        ),
+        (charts, []),
         (notebook, []),
     ],
-    ids=["page", "notebook"],
+    ids=["blocks", "page", "charts", "notebook"],  # the lines escape their cells
 )
 def test_only_our_own_text_is_taken_as_markup(module, texts):
     found = [

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
+from html import unescape
+
+from markupsafe import Markup
 
 from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.history.views import History, Night, Series
 from rankledger.pipeline.inference.tables import ChangeSince
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.record.manifest_parts import InputChange
-from rankledger.pipeline.report.html.about import definitions, history, provenance, quality
-from rankledger.pipeline.report.html.blocks import (
-    Block,
-    Cell,
-    Command,
-    Facts,
-    Folded,
-    Row,
-    Section,
-    SideBySide,
-    Table,
-    Words,
-    isolated,
-)
+from rankledger.pipeline.report.html.about import definitions, history, provenance, quality, standing
+from rankledger.pipeline.report.html.blocks import Block, Cell, Folded, Row, Section, SideBySide, Table, Words, isolated
 from rankledger.pipeline.report.html.differences import differences, queries, slices
-from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.page import Page
-from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from tests.support import sample_page
 from tests.support.manifests import change_evaluation
@@ -57,8 +47,22 @@ def said(blocks: Iterable[Block]) -> list[str]:
     return [block.text for block in every(blocks) if isinstance(block, Words)]
 
 
+def written(blocks: Iterable[Block], pattern: str) -> list[tuple[str, ...] | str]:
+    """What a pattern finds in the blocks of fixed text."""
+    return [
+        tuple(map(unescape, found)) if isinstance(found, tuple) else unescape(found)
+        for block in every(blocks)
+        if isinstance(block, Markup)
+        for found in re.findall(pattern, block)
+    ]
+
+
+COMMAND = "<code>(.*?)</code>"
+FACT = "<dt><bdi>(.*?)</bdi></dt><dd><bdi>(.*?)</bdi></dd>"
+
+
 def test_the_verdict_leads():
-    blocks = verdict(page_figures(page())).blocks
+    blocks = verdict(page()).blocks
 
     assert [(block.text, block.tone) for block in blocks[:2]] == [
         ("dense fails no-drop: ndcg@10 of dense dropped by 0.0300.", "bad"),
@@ -81,7 +85,7 @@ def test_reasons_begin_with_failures_and_the_largest():
         sample_page.verdict(model="large", estimate=-2.0, limit=0.0),
         sample_page.verdict(model="lost", outcome="not evaluated", estimate=None, limit=None),
     ]
-    blocks = verdict(page_figures(page(verdicts=tuple(found)))).blocks
+    blocks = verdict(page(verdicts=tuple(found))).blocks
 
     assert [row[:2] for row in table(blocks, "reasons")] == [
         ["lost", "✗ failed: not evaluated"],
@@ -97,7 +101,7 @@ def test_ten_reasons_are_shown_at_once():
     """The others of 648 are on the page, behind a button; beyond 800 they are counted."""
     for n_failed, n_rows, said_last in ((648, 648, None), (801, 800, "1 more in gates.json.")):
         lines = tuple(sample_page.verdict(model=f"m{number}") for number in range(n_failed))
-        blocks = every(verdict(page_figures(page(verdicts=lines))).blocks)
+        blocks = every(verdict(page(verdicts=lines)).blocks)
         (reasons,) = [block for block in blocks if isinstance(block, Table) and block.name == "reasons"]
         assert (reasons.most, len(reasons.groups[0].rows)) == (10, n_rows)
         assert ("1 more in gates.json." in said(blocks)) is (said_last is not None)
@@ -111,7 +115,7 @@ def test_the_worst_of_a_cell_counts():
         sample_page.verdict(dataset="shop", effect="pass", outcome="not judged"),
         sample_page.verdict(dataset="", gate="fast", effect="pass", outcome="pass"),
     )
-    blocks = verdict(page_figures(page(verdicts=lines))).blocks
+    blocks = verdict(page(verdicts=lines)).blocks
     (matrix,) = [block for block in every(blocks) if isinstance(block, Table) and block.name == "verdicts"]
 
     assert [column.title for column in matrix.columns] == ["model", "web", "news", "shop", "external metrics"]
@@ -119,14 +123,14 @@ def test_the_worst_of_a_cell_counts():
 
 
 def test_what_is_missing_is_said_at_once():
-    blocks = verdict(page_figures(page(failures=(Failure("web", "late", "late.tsv: file not found"),)))).blocks
+    blocks = verdict(page(failures=(Failure("web", "late", "late.tsv: file not found"),))).blocks
 
     assert "Incomplete: 3 models on 1 dataset; 1 model output missing or refused." in said(blocks)
     assert table(blocks, "failures") == [["late", "web", "late.tsv: file not found"]]
 
 
 def stand(found: Page) -> tuple[Block, ...]:
-    section = standing(page_figures(found))
+    section = standing(found)
     return section.blocks if section else ()
 
 
@@ -163,7 +167,7 @@ def test_a_share_of_lost_queries_is_no_difference():
 def test_gates_that_only_warn_have_the_tone_of_a_warning():
     for effect, tone in (("warn", "warn"), ("pass", "good")):
         outcome = {"warn": "fail", "pass": "pass"}[effect]
-        blocks = verdict(page_figures(page(verdicts=(sample_page.verdict(effect=effect, outcome=outcome),)))).blocks
+        blocks = verdict(page(verdicts=(sample_page.verdict(effect=effect, outcome=outcome),))).blocks
         assert [block.tone for block in blocks if isinstance(block, Words)][:2] == [tone, tone]
 
 
@@ -171,13 +175,13 @@ def test_what_a_model_is_promoted_to_is_named():
     promote = {"model": "models:/ranker", "alias": "champion", "when": "gates_pass"}
     shown = page({"models": {"dense": {"model_uri": "models:/ranker/3", "promote": promote}}})
 
-    text = said(verdict(page_figures(shown)).blocks)
+    text = said(verdict(shown).blocks)
     assert "dense is promoted if its gates pass: models:/ranker/3 @champion." in text
 
 
 def test_slices_that_no_gate_judges_are_named():
     small = sample_page.verdict(slice="market=de", outcome="not judged", effect="pass", reason="15 queries, below 30")
-    figures = page_figures(page(verdicts=(small,)))
+    figures = page(verdicts=(small,))
     section = slices(figures)
 
     assert section is not None
@@ -224,7 +228,7 @@ def test_external_metrics_stand_beside_owners():
 
 
 def test_a_row_of_differences():
-    section = differences(page_figures(page()))
+    section = differences(page())
 
     assert section is not None
     assert table(section.blocks, "differences-web")[1] == [
@@ -235,7 +239,7 @@ def test_a_row_of_differences():
 
 def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
     many = tuple(compared(f"m{number}", 0.1, measure="ap") for number in range(1_000))
-    section = differences(page_figures(page(comparison_lines=(*page().evaluation.comparison_lines, *many))))
+    section = differences(page(comparison_lines=(*page().evaluation.comparison_lines, *many)))
 
     assert section is not None
     assert said(section.blocks)[0] == "Differences by other measures: comparisons.csv."
@@ -243,7 +247,7 @@ def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
 
 
 def test_a_query_that_moved_opens_to_its_documents():
-    section = queries(page_figures(page()))
+    section = queries(page())
 
     assert section is not None
     (moved,) = [block for block in every(section.blocks) if isinstance(block, Folded)]
@@ -255,7 +259,7 @@ def test_a_query_that_moved_opens_to_its_documents():
 def test_a_query_whose_ranks_were_not_recorded():
     pair = page().pairs[0]
     query = replace(pair.largest_changes[0], documents=None)
-    section = queries(page_figures(page(pairs=(replace(pair, largest_changes=(query,)),))))
+    section = queries(page(pairs=(replace(pair, largest_changes=(query,)),)))
 
     assert section is not None
     assert "The ranks of its graded documents were not recorded." in said(section.blocks)
@@ -267,7 +271,7 @@ def query_of(kind: str, details: tuple[QueryDetail, ...] = ()) -> list[Block]:
     query = replace(pair.largest_changes[0], documents=None)
     datasets = {"web": sample_page.manifest()["datasets"]["web"] | {"kind": kind}}
     shown = page({"datasets": datasets}, pairs=(replace(pair, largest_changes=(query,)),), details=details)
-    section = queries(page_figures(shown))
+    section = queries(shown)
     assert section is not None
     return [*section.blocks]
 
@@ -280,7 +284,7 @@ def test_a_query_of_ratings_is_explained_without_documents():
     blocks = query_of("ratings")
 
     assert not any("documents" in text for text in said(blocks))
-    assert [block.text for block in every(blocks) if isinstance(block, Command)] == [
+    assert written(blocks, COMMAND) == [
         "rankledger explain . --model dense --model bm25 --dataset web --measure ndcg@10 --query q1"
     ]
 
@@ -309,17 +313,17 @@ def test_a_query_with_its_text_slices_and_both_lists():
 
 def test_a_baseline_of_another_record_is_explained_there():
     pair = replace(page().pairs[0], baseline="old one in ID", record="ID", baseline_model="old one")
-    section = queries(page_figures(page(pairs=(pair,))))
+    section = queries(page(pairs=(pair,)))
 
     assert section is not None
-    assert [block.text for block in every(section.blocks) if isinstance(block, Command)] == [
+    assert written(section.blocks, COMMAND) == [
         "rankledger explain . --model dense --dataset web --measure ndcg@10 --query q1",
         "rankledger explain ID --model 'old one' --dataset web --measure ndcg@10 --query q1",
     ]
 
 
 def test_what_the_outputs_hold():
-    section = quality(page_figures(page()))
+    section = quality(page())
 
     assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
     assert table(section.blocks, "quality-web") == [
@@ -328,20 +332,18 @@ def test_what_the_outputs_hold():
 
 
 def test_a_measure_is_defined_with_all_its_parameters():
-    section = definitions(page_figures(page()))
+    section = definitions(page())
 
     assert table(section.blocks, "definitions")[0] == [
         *("ndcg@10", "nDCG: dcg / ideal dcg", "gain=linear, k=10", "0 to 1", "higher", "1", "0123456789abcdef"),
         "Järvelin & Kekäläinen 2002",
     ]
-    assert ("depth", "none") in [
-        item for block in every(section.blocks) if isinstance(block, Facts) for item in block.items
-    ]
+    assert ("depth", "none") in written(section.blocks, FACT)
 
 
 def test_provenance_names_what_decides_figures():
-    section = provenance(page_figures(page()))
-    facts = dict(item for block in every(section.blocks) if isinstance(block, Facts) for item in block.items)
+    section = provenance(page())
+    facts = dict(written(section.blocks, FACT))
 
     assert table(section.blocks, "inputs") == [
         ["web", "judgments", "web/qrels.tsv", "1,234", "ab" * 32],
@@ -385,7 +387,7 @@ def test_nights_follow_the_headline_the_worst_first():
     changes = tuple(since_accepted(model, -0.05 if model == "m6" else 0.005) for model in models)
     shown = page(changes=changes, history=(History("nightly", "ndcg@10", "higher", series),))
 
-    blocks = verdict(page_figures(shown)).blocks
+    blocks = verdict(shown).blocks
     rows = table(blocks, "nights")
 
     assert isinstance(blocks[1], Table)
@@ -403,7 +405,7 @@ def test_what_breaks_the_nights_is_written_out():
     series = tuple(trend(model, 0.5, 0.4, breaks=breaks) for model in ("bm25", "dense"))
     shown = page(history=(History("nightly", "ndcg@10", "higher", series),))
 
-    lines = [line for line in said(verdict(page_figures(shown)).blocks) if line.startswith("2026-11-02")]
+    lines = [line for line in said(verdict(shown).blocks) if line.startswith("2026-11-02")]
 
     assert sorted(lines) == [
         "2026-11-02: rankledger 0.1 → 0.2; figures before it cannot be compared.",
@@ -413,14 +415,14 @@ def test_what_breaks_the_nights_is_written_out():
 
 
 def test_a_first_night_has_no_nights():
-    assert isinstance(verdict(page_figures(page())).blocks[1], Words)
+    assert isinstance(verdict(page()).blocks[1], Words)
 
 
 def test_a_series_opens_to_its_nights():
     nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
     series = Series("web", "dense", nights, (), None, None)
     found = History("nightly", "ndcg@10", "higher", (series,), ("a night is left out",))
-    section = history(page_figures(page(history=(found,))))
+    section = history(page(history=(found,)))
 
     assert section is not None
     (folded,) = [block for block in every(section.blocks) if isinstance(block, Folded)]
