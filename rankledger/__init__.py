@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.history.power import PowerPlan
     from rankledger.pipeline.history.views import History
     from rankledger.pipeline.record.upkeep import FigureMatch, PruneResult, RecordList, Reproduction
-    from rankledger.pipeline.report.forms import TableStyle
+    from rankledger.pipeline.report import TableStyle
     from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError
 
 __all__ = [
@@ -101,7 +101,7 @@ _MODULES = {
     "pipeline.history.power": ("PowerPlan",),
     "pipeline.history.views": ("History",),
     "pipeline.record.upkeep": ("FigureMatch", "PruneResult", "RecordList", "Reproduction"),
-    "pipeline.report.forms": ("TableStyle",),
+    "pipeline.report": ("TableStyle",),
     "pipeline.support.errors": ("InputError", "InputWarning", "LockedError"),
 }
 

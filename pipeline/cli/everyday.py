@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankledger.pipeline.cli import options, terminal
-from rankledger.pipeline.report.forms import ENDINGS, TableStyle
+from rankledger.pipeline.report import ENDINGS, TableStyle
 from rankledger.pipeline.support.errors import InputError, LockedError
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import ReportOptions
     from rankledger.pipeline.record.evaluation import Evaluation
-    from rankledger.pipeline.report.forms import Form
+    from rankledger.pipeline.report import Form
 
 _BELOW = 2  # lines of a terminal for the prompt
 _NAMED = 5  # files without data that `init` names

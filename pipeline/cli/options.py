@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import click
 
-from rankledger.pipeline.report.forms import TableStyle
+from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.support.progress import quiet as no_progress
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.explain import Explanation
     from rankledger.pipeline.history.baselines import RecordedDataset
     from rankledger.pipeline.history.comparison import ComparisonReport
-    from rankledger.pipeline.report.forms import Fit, Form, TableStyle
+    from rankledger.pipeline.report import Fit, Form, TableStyle
 
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 
@@ -128,7 +128,7 @@ class Evaluation(results.Evaluation):
         fit: Fit = "column",
     ) -> str:
         """Write a LaTeX table per dataset, of all measures that fit by default. See `TableStyle`."""
-        from rankledger.pipeline.report.forms import TableStyle
+        from rankledger.pipeline.report import TableStyle
 
         return self._report("latex", measures, TableStyle(intervals, sort, arrows, caption, headers or {}, fit))
 
@@ -143,7 +143,7 @@ class Evaluation(results.Evaluation):
             InputError: The path has another ending, or the measure does not exist.
             OSError: The file cannot be written.
         """
-        from rankledger.pipeline.report.forms import ENDINGS
+        from rankledger.pipeline.report import ENDINGS
         from rankledger.pipeline.report.verdicts import write_text
 
         form = ENDINGS.get(Path(path).suffix.lower())
@@ -177,9 +177,9 @@ class Evaluation(results.Evaluation):
         return leaderboard(self, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
 
     def _repr_html_(self) -> str:
-        from rankledger.pipeline.report.notebook import leaderboard
+        from rankledger.pipeline.report.terminal import notebook_leaderboard
 
-        return leaderboard(self)
+        return notebook_leaderboard(self)
 
 
 @work()

@@ -16,8 +16,8 @@ from rankledger.pipeline.record.folder import CHANGES_PAGE
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report import Form, TableStyle
 from rankledger.pipeline.report.exports import ScoreColumn, every_eval_ever
-from rankledger.pipeline.report.forms import Form, TableStyle
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.latex import latex
 from rankledger.pipeline.report.markdown import markdown

@@ -10,7 +10,7 @@ from itertools import count
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.schema import Conventions
 from rankledger.pipeline.inference.tables import Comparison
-from rankledger.pipeline.report.forms import TableStyle
+from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     Leaderboard,

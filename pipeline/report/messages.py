@@ -132,15 +132,16 @@ def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iter
             yield f"and {len(same) - n_named:,} more model outputs: {reason}"
 
 
-def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, letters: bool) -> str:
-    """Explain the signs of a leaderboard. Notes explain `~` and `†`."""
+def legend(evaluation: Evaluation, boards: Sequence[Leaderboard], *, drawn: bool, bold: bool) -> str:
+    """Explain the signs of leaderboards. Notes explain `~` and `†`."""
+    leads = [board.columns[0] for board in boards]
     signs = []
-    if intervals:
+    if any(line.ci_low is not None for lead in leads for line in lead.estimates.values()):
         where = ", drawn for the first measure" if drawn else ""
         signs.append(f"[low, high]: {100 * evaluation.confidence:g}% intervals{where}")
-    if bold:
+    if bold and leads:
         signs.append("bold: the best")
-    if letters:
+    if any(lead.letters for lead in leads):
         signs.append("letters: models that share one do not differ significantly by the first measure")
     return "; ".join(signs)
 

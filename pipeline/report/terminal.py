@@ -1,15 +1,17 @@
-"""Leaderboards, differences and plans for a terminal, and evaluations as data."""
+"""Evaluations for a terminal, for a notebook, and as data."""
 
 from __future__ import annotations
 
 import importlib.util
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import repeat
 from textwrap import wrap
 from typing import Any
+
+from markupsafe import Markup
 
 from rankledger.pipeline.data.inputs import Validation
 from rankledger.pipeline.inference.tables import ALL, Comparison
@@ -23,7 +25,6 @@ from rankledger.pipeline.report.tables import (
     MOST_CELLS,
     NAME,
     RANK,
-    Interval,
     Leaderboard,
     MeasureColumn,
     board_table,
@@ -34,10 +35,22 @@ from rankledger.pipeline.report.tables import (
     shared_baseline,
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, frame_width, short_text
+from rankledger.pipeline.report.verdicts import cause_table, group_by_cause, headline
 from rankledger.pipeline.support.text import counted, queries, visible
 
 NO_RECORD = "record: none, because no model output was evaluated"
 
+_TABLES = {  # of the data, with their names in an evaluation
+    "estimates": "estimates",
+    "agreement": "agreement",
+    "replicates": "replicates",
+    "variance_components": "components",
+    "comparisons": "comparison_lines",
+    "slice_changes": "slice_changes",
+    "changes": "changes",
+    "gates": "verdicts",
+    "warnings": "data_warnings",
+}
 _NARROWEST = 15  # columns of a name on a narrow terminal, with its frame
 _OUTPUTS = 30  # with a line of their own
 _PAIRS = 45  # of a table: all pairs of ten models
@@ -48,19 +61,19 @@ _NOTE = 2_000  # characters
 def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
     """Write a table per dataset, the best model first, then notes. Measures and intervals are shown if they fit."""
     text = TerminalText(width=width, colour=colour)
-    boards = [_FittedLeaderboard.fit(board, width) for board in leaderboards(evaluation)]
+    boards = leaderboards(evaluation)
+    is_drawn = False
     for board in boards:
-        text.add_table(board.table())
-        text.add(*wrap(board.omitted, width, break_on_hyphens=False, break_long_words=False))
-    lead = [interval for board in boards for interval in board.intervals]
-    signs = legend(
-        evaluation,
-        intervals=any(interval.low is not None for interval in lead),
-        drawn=any(board.n_cells for board in boards),
-        bold=colour and bool(boards),
-        letters=any(board.board.columns[0].letters for board in boards),
-    )
-    for line in (*filter(None, [signs]), *_notes(evaluation), *failures(evaluation.failures)):
+        table, omitted, has_bars = _fit(board, width)
+        is_drawn = is_drawn or has_bars
+        text.add_table(table)
+        text.add(*wrap(omitted, width, break_on_hyphens=False, break_long_words=False))
+    lines = list(notes(evaluation))  # a line for each output comes first
+    n_left = len(evaluation.quality) - _OUTPUTS
+    if n_left > 0:
+        lines[_OUTPUTS : _OUTPUTS + n_left] = [f"{counted(n_left, 'more output')} in manifest.json"]
+    signs = legend(evaluation, boards, drawn=is_drawn, bold=colour)
+    for line in (*filter(None, [signs]), *lines, *failures(evaluation.failures)):
         text.add(short_text(line, _NOTE))
     return str(text)
 
@@ -96,15 +109,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "promotions": list(evaluation.promotions),
         "unpromoted": evaluation.unpromoted,
         "lead": dict(evaluation.leading),
-        "estimates": [asdict(line) for line in evaluation.estimates],
-        "agreement": [asdict(line) for line in evaluation.agreement],
-        "replicates": [asdict(line) for line in evaluation.replicates],
-        "variance_components": [asdict(line) for line in evaluation.components],
-        "comparisons": [asdict(line) for line in evaluation.comparison_lines],
-        "slice_changes": [asdict(line) for line in evaluation.slice_changes],
-        "changes": [asdict(line) for line in evaluation.changes],
-        "gates": [asdict(verdict) for verdict in evaluation.verdicts],
-        "warnings": [asdict(warning) for warning in evaluation.data_warnings],
+        **{key: [asdict(row) for row in getattr(evaluation, name)] for key, name in _TABLES.items()},
         "quality": [
             {"dataset": dataset, "model": model, **asdict(quality)}
             for (dataset, model), quality in evaluation.quality.items()
@@ -151,87 +156,112 @@ def closing(evaluation: Evaluation) -> list[str]:
     lines = ["", *filter(None, [headline_of(evaluation)])]
     if evaluation.record is None:
         return [*lines, NO_RECORD]
-    if evaluation.store:
-        lines.append(f"MLflow: {_opened(evaluation.store)}")
+    if store := evaluation.store:
+        if not store.startswith(("http", "databricks")):
+            install = "" if importlib.util.find_spec("flask") else " (install it with: pip install 'rankledger[ui]')"
+            store = f"mlflow ui --backend-store-uri {shlex.quote(store)}{install}"
+        lines.append(f"MLflow: {store}")
     lines += evaluation.promotions
     if (evaluation.record / _PAGE).is_file():
         lines.append(f"report: {evaluation.record / _PAGE}")
     return [*lines, f"record: {evaluation.record}"]
 
 
-def _opened(store: str) -> str:
-    if store.startswith(("http", "databricks")):
-        return store
-    install = "" if importlib.util.find_spec("flask") else " (install it with: pip install 'rankledger[ui]')"
-    return f"mlflow ui --backend-store-uri {shlex.quote(store)}{install}"
-
-
-def _notes(evaluation: Evaluation) -> list[str]:
-    lines = list(notes(evaluation))  # a line for each output comes first
-    n_left = len(evaluation.quality) - _OUTPUTS
-    if n_left > 0:
-        lines[_OUTPUTS : _OUTPUTS + n_left] = [f"{counted(n_left, 'more output')} in manifest.json"]
-    return lines
-
-
-@dataclass(frozen=True)
-class _FittedLeaderboard:
-    board: Leaderboard
-    width: int
-    n_measures: int = 1  # that fit
-    ends: bool = True  # whether measures beside the first have their intervals
-    ranks: bool = True  # whether those by the first measure fit
-    n_cells: int = 0  # the width of the interval bars of the first measure; 0 if they are not drawn
-
-    @classmethod
-    def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:
-        own = cls(board, width, ranks=bool(board.columns[0].ranks))
-        own = replace(own, ranks=own.ranks and own._least_width <= width)
-        lead, room = board.columns[0], width - own._names_width
-        ends = own._others_width(len(board.columns)) <= room - _width(lead)
-        fitting = (replace(own, n_measures=n, ends=ends) for n in range(len(board.columns), 1, -1))
-        own = next((one for one in fitting if one._others_width(one.n_measures) <= room - _width(lead)), own)
-        if len(board.models) > 1 and any(line.ci_low is not None for line in lead.estimates.values()):
-            left = room - _width(lead) - own._others_width(own.n_measures) - frame_width([""])
-            own = replace(
-                own, n_cells=min(left, MOST_CELLS) if left >= len(scale_header(lead.scale, FEWEST_CELLS)) else 0
-            )
-        return own
-
-    @property
-    def intervals(self) -> Iterator[Interval]:
-        return map(Interval.of, self.board.columns[0].estimates.values())
-
-    @property
-    def omitted(self) -> str:
-        needed = self._names_width + sum(map(_width, self.board.columns))
-        others, left = self.board.measures[1 : self.n_measures], self.board.measures[self.n_measures :]
-        parts = [f"intervals of {', '.join(others)}"] if others and not self.ends else []
-        parts += [f"{counted(len(left), 'more measure')}: {', '.join(left)}"] if left else []
-        return f"{'; '.join(parts)} (COLUMNS={needed} shows all, summary.csv has all)" if parts else ""
-
-    def table(self) -> TextTable:
-        return board_table(self.board, self.n_measures, ends=self.ends, ranks=self.ranks, n_cells=self.n_cells)
-
-    def _others_width(self, n_measures: int) -> int:
-        return sum(_width(column, ends=self.ends) for column in self.board.columns[1:n_measures])
-
-    @property
-    def _names_width(self) -> int:
-        names = min(frame_width(["model", *map(short_text, self.board.models, repeat(NAME))]), self.width // 2)
-        return 1 + names + self._beside_width(())
-
-    @property
-    def _least_width(self) -> int:
-        lead = self.board.columns[0]
-        names = min(frame_width(["model", *map(short_text, self.board.models, repeat(NAME))]), _NARROWEST)
-        return 1 + names + _width(lead) + self._beside_width(lead.letters.values())
-
-    def _beside_width(self, letters: Iterable[str]) -> int:
-        lead = self.board.columns[0]
-        ranks = frame_width([RANK, *lead.ranks.values()]) if self.ranks else 0
-        return ranks + (frame_width([LETTERS, *letters]) if lead.letters else 0)
+def _fit(board: Leaderboard, width: int) -> tuple[TextTable, str, bool]:
+    """Return the table of the measures that fit, the others in a line, and whether intervals are drawn."""
+    lead, *others = board.columns
+    names = frame_width(["model", *map(short_text, board.models, repeat(NAME))])
+    letters = frame_width([LETTERS]) if lead.letters else 0
+    ranks = frame_width([RANK, *lead.ranks.values()]) if lead.ranks else 0
+    least = 1 + min(names, _NARROWEST) + _width(lead) + frame_width([LETTERS, *lead.letters.values()]) * bool(letters)
+    ranks = ranks if least + ranks <= width else 0
+    left = width - (1 + min(names, width // 2) + ranks + letters + _width(lead))
+    widths = [_width(column) for column in others]
+    needed = width - left + sum(widths)
+    ends = sum(widths) <= left
+    if not ends:
+        widths = [_width(column, ends=False) for column in others]
+    n_others = max(n for n in range(len(others) + 1) if n == 0 or sum(widths[:n]) <= left)
+    n_cells = 0
+    if len(board.models) > 1 and any(line.ci_low is not None for line in lead.estimates.values()):
+        room = left - sum(widths[:n_others]) - frame_width([""])
+        n_cells = min(room, MOST_CELLS) if room >= len(scale_header(lead.scale, FEWEST_CELLS)) else 0
+    table = board_table(board, 1 + n_others, ends=ends, ranks=bool(ranks), n_cells=n_cells)
+    without_ends, omitted = board.measures[1 : 1 + n_others], board.measures[1 + n_others :]
+    parts = [f"intervals of {', '.join(without_ends)}"] if without_ends and not ends else []
+    parts += [f"{counted(len(omitted), 'more measure')}: {', '.join(omitted)}"] if omitted else []
+    return table, f"{'; '.join(parts)} (COLUMNS={needed} shows all, summary.csv has all)" if parts else "", n_cells > 0
 
 
 def _width(column: MeasureColumn, *, ends: bool = True) -> int:
     return frame_width([column.measure, *(column.text(model, ends=ends) for model in column.estimates)])
+
+
+_NOTEBOOK_MEASURES = 4
+_NOTEBOOK_MODELS = 50  # of a table
+_NOTEBOOK_NOTES = 12
+_NOTEBOOK_CAUSES = 10
+_NOTEBOOK_NAME = 80  # characters
+_NOTEBOOK_LINE = 400  # characters
+
+# Styles stand in the elements: an untrusted notebook loses its style sheets. Colours are the page's own.
+_TEXT_STYLE = "text-align:left;max-width:20em;overflow-wrap:break-word"
+_NUMBER_STYLE = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"
+
+
+def notebook_leaderboard(evaluation: Evaluation) -> str:
+    """Write a table per dataset for a notebook, in HTML that loads nothing, with notes below."""
+    boards = leaderboards(evaluation)
+    verdict = Markup("<br>{}").format(headline(evaluation.verdicts)) if evaluation.verdicts else ""
+    paragraph = Markup("<p>{}</p>")
+    parts = [
+        Markup("<p><strong>{}</strong>{}</p>").format(short_text(evaluation.evaluation_id), verdict),
+        *_notebook_causes(evaluation),
+        *(_in_html(board_table(board, _NOTEBOOK_MEASURES, most=_NOTEBOOK_NAME), _NOTEBOOK_MODELS) for board in boards),
+        *(paragraph.format(short_text(line, _NOTEBOOK_LINE)) for line in _notebook_lines(evaluation, boards)),
+    ]
+    return str(Markup('<div style="overflow-x:auto">\n{}\n</div>').format(Markup("\n").join(parts)))
+
+
+def _notebook_causes(evaluation: Evaluation) -> Iterator[Markup]:
+    causes = cause_table(group_by_cause(evaluation.verdicts))
+    if causes.rows:
+        yield _in_html(causes, _NOTEBOOK_CAUSES)
+    if (n_left := len(causes.rows) - _NOTEBOOK_CAUSES) > 0:
+        yield Markup("<p>{}</p>").format(f"{counted(n_left, 'more cause')} in gates.json")
+
+
+def _in_html(table: TextTable, most: int) -> Markup:
+    styles = [_NUMBER_STYLE if numeric else _TEXT_STYLE for numeric in table.numeric]
+    heads = map(Markup('<th scope="col" style="{}">{}</th>').format, styles, table.headers)
+    rows = []
+    for place, (name, *cells) in enumerate(table.rows[:most]):
+        row = [Markup('<th scope="row" style="{}">{}</th>').format(_TEXT_STYLE, name)]
+        for column, cell in enumerate(cells, start=1):
+            text = Markup("<b>{}</b>").format(cell) if (place, column) in table.bold else cell
+            row.append(Markup('<td style="{}">{}</td>').format(styles[column], text))
+        rows.append(Markup("<tr>{}</tr>").format(Markup().join(row)))
+    caption = Markup('<caption style="text-align:left;white-space:nowrap">{}</caption>\n').format(table.title)
+    return Markup("""\
+<table style="color:inherit">
+{}<thead><tr>{}</tr></thead>
+<tbody>
+{}
+</tbody></table>""").format(caption if table.title else "", Markup().join(heads), Markup("\n").join(rows))
+
+
+def _notebook_lines(evaluation: Evaluation, boards: Sequence[Leaderboard]) -> Iterator[str]:
+    if boards:
+        yield legend(evaluation, boards, drawn=False, bold=True)
+    for board in boards:
+        more = ((board.models[_NOTEBOOK_MODELS:], "more model"), (board.columns[_NOTEBOOK_MEASURES:], "more measure"))
+        if omitted := ", ".join(counted(len(items), thing) for items, thing in more if items):
+            yield f"{board.title}: {omitted} in summary"
+    lines = [*failures(evaluation.failures), *list(notes(evaluation))[len(evaluation.quality) :]]
+    yield from lines[:_NOTEBOOK_NOTES]
+    if len(lines) > _NOTEBOOK_NOTES:
+        yield f"{counted(len(lines) - _NOTEBOOK_NOTES, 'more note')} in the report"
+    if evaluation.record is not None:
+        yield f"record: {evaluation.record}"
+    elif not evaluation.results:
+        yield NO_RECORD

@@ -15,7 +15,7 @@ from rankledger.pipeline.cli.commands import GROUPS, cli
 from rankledger.pipeline.cli.options import ReportOptions
 from rankledger.pipeline.commands.browse import show
 from rankledger.pipeline.commands.trec_eval import trec_eval
-from rankledger.pipeline.report.forms import TableStyle
+from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.report.site import site
 
 COMMANDS = {str(command.name): command for commands in GROUPS.values() for command in commands}
@@ -114,7 +114,7 @@ def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
 
 def test_backend_and_form_are_words_of_the_pipeline():
     from rankledger.pipeline.record.workspace import Backend
-    from rankledger.pipeline.report.forms import Fit, Form
+    from rankledger.pipeline.report import Fit, Form
 
     choices = {
         option.name: tuple(option.type.choices)

@@ -16,7 +16,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.commands.report import report
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.notebook import leaderboard
+from rankledger.pipeline.report.terminal import notebook_leaderboard
 from tests.support import sample_evaluations
 from tests.support.page_reader import Said, read_page
 from tests.support.records import manifest_of
@@ -103,7 +103,7 @@ def test_the_letters(night):
     evaluation = rankledger.evaluate_config(
         sample_evaluations.all_pairs(folder, lead="p@10"), runs_dir=folder / "runs", tracking=False
     )
-    heads, *_ = cells(leaderboard(evaluation))
+    heads, *_ = cells(notebook_leaderboard(evaluation))
 
     assert dict(evaluation.leading) == {"web": "p@10", "news": "p@10", "*": "p@10"}
     assert heads[:5] == ["model", "rank", "p@10", "letters", "ndcg@5"]
@@ -132,7 +132,7 @@ def test_markdown_and_latex(night):
 
 
 def test_a_notebook(night):
-    assert [row[2] for row in cells(leaderboard(night.evaluation)) if row[:2] == ["model", "rank"]] == [
+    assert [row[2] for row in cells(notebook_leaderboard(night.evaluation)) if row[:2] == ["model", "rank"]] == [
         "ap",
         "ap",
         "rmse",

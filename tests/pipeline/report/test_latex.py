@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.data.joined import Failure
-from rankledger.pipeline.report.forms import TableStyle
+from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.report.latex import escaped, latex
 from rankledger.pipeline.report.text_table import printable
 from tests.support.handwritten_results import COMPARED, comparison, estimates, page

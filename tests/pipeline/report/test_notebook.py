@@ -11,7 +11,7 @@ import pytest
 from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.inference.tables import Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.notebook import leaderboard
+from rankledger.pipeline.report.terminal import notebook_leaderboard
 from tests.support.manifests import change_evaluation, make_evaluation
 
 EMPTY = {"br"}
@@ -53,7 +53,7 @@ class Reader(HTMLParser):
 
 def read(evaluation: Evaluation) -> Reader:
     reader = Reader()
-    reader.feed(leaderboard(evaluation))
+    reader.feed(notebook_leaderboard(evaluation))
     reader.close()
     assert reader.open == []
     return reader

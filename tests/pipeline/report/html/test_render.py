@@ -18,7 +18,7 @@ import pytest
 from pydantic import BaseModel
 
 from rankledger.pipeline.history.views import History, Night, Series
-from rankledger.pipeline.report import notebook
+from rankledger.pipeline.report import terminal
 from rankledger.pipeline.report.html import blocks, charts, render
 from rankledger.pipeline.report.html.render import html
 from tests.support.manifests import change_evaluation
@@ -142,7 +142,7 @@ def test_the_script_and_its_digest_belong_together():
             ["'\\n'.join(lines)", "_resource('page.css')", "cell.drawing", "f'{GENERATOR}\\n'", "index", "script"],
         ),
         (charts, []),
-        (notebook, []),
+        (terminal, []),
     ],
     ids=["blocks", "page", "charts", "notebook"],  # the lines escape their cells
 )
