@@ -39,18 +39,10 @@ Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 ShownPair: TypeAlias = tuple[PairedScores, Evaluation | None]
 """Pair with its scores, and the record of the baseline if that is another one."""
 
+_Pair: TypeAlias = tuple[str, str, str, str, str]
+"""Dataset, model, baseline, and the record of the baseline with the digest of its manifest, empty if it is this one."""
+
 _MOST_PAIRS = 8  # each with two charts and its queries: 65 kB of a page
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Pair that a page may show. `record` is the baseline's, empty if it is this one."""
-
-    dataset: str
-    model: str
-    baseline: str
-    record: str = ""
-    sha256: str = ""
 
 
 def page_of(record: Evaluation, workspace: Workspace, *, with_history: bool = True) -> Page:
@@ -59,8 +51,9 @@ def page_of(record: Evaluation, workspace: Workspace, *, with_history: bool = Tr
     Raises:
         OSError: The records location cannot be reached.
     """
-    pager = _Pager(record, record.manifest, partial(read_column, record), workspace, with_history)
-    return pager.page(pager.chosen(), record.curves, read_query_changes(record), read_query_details(record))
+    shown, remarks = _show_pairs(record, partial(read_column, record), workspace)
+    page = _make_page(record, shown, remarks, read_query_changes(record), read_query_details(record))
+    return _add_history(page, workspace) if with_history else page
 
 
 def new_page(
@@ -68,11 +61,10 @@ def new_page(
 ) -> tuple[Page, tuple[QueryChange, ...]]:
     """Make the page of an unrecorded evaluation. Also return the queries on it that changed most."""
     scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
-    pager = _Pager(evaluation, evaluation.manifest, partial(_column, scored), workspace)
-    shown = pager.chosen()
+    shown, remarks = _show_pairs(evaluation, partial(_column, scored), workspace)
     query_changes = tuple(_largest_changes(shown, inputs, evaluation.manifest))
     details = fitting_details(_details(shown, query_changes, opened, inputs, evaluation.manifest))
-    return pager.page(shown, evaluation.curves, query_changes, details), query_changes
+    return _add_history(_make_page(evaluation, shown, remarks, query_changes, details), workspace), query_changes
 
 
 def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
@@ -83,114 +75,112 @@ def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, 
     return None
 
 
-class _Pager:
-    def __init__(
-        self,
-        evaluation: Evaluation,
-        manifest: Manifest,
-        column: Callable[[str, str, str], Column | None],
-        workspace: Workspace,
-        with_history: bool = True,
-    ) -> None:
-        self._leading = evaluation.leading_difference  # by dataset, the measure to look at queries by
-        self.remarks: list[str] = []
-        self._evaluation = evaluation
-        self._manifest = manifest
-        self._column = column
-        self._known_history = partial(known_history, evaluation, manifest, workspace) if with_history else None
-        self._pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
+def _make_page(
+    evaluation: Evaluation,
+    shown: Sequence[ShownPair],
+    remarks: Sequence[str],
+    query_changes: Sequence[QueryChange],
+    details: Sequence[QueryDetail],
+) -> Page:
+    by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
+    for query in query_changes:
+        by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
+    pairs = (
+        replace(pair, largest_changes=tuple(by_pair.get((pair.dataset, pair.model, pair.baseline), ())))
+        for pair, _ in shown
+    )
+    return Page(
+        title=" ".join(filter(None, (evaluation.name, evaluation.manifest.date))),
+        evaluation=replace(evaluation, results=(), warnings=()),
+        manifest=evaluation.manifest,
+        curves=tuple(evaluation.curves),
+        pairs=tuple(pairs),
+        remarks=tuple(remarks),
+        details=tuple(details),
+    )
 
-    def chosen(self) -> list[ShownPair]:
-        pairs = [
-            list(dict.fromkeys((*self._against_records(dataset), *self._compared(dataset))))
-            for dataset in self._leading
-        ]
-        n_each = max(1, _MOST_PAIRS // max(1, len([own for own in pairs if own])))
-        chosen = [pair for own in pairs for pair in own[:n_each]][:_MOST_PAIRS]
-        n_pairs = sum(map(len, pairs))
-        if len(chosen) < n_pairs:
-            cut = f"{len(chosen)} of {n_pairs} pairs are shown query by query"
-            self.remarks.append(f"{cut}; `rankledger compare` shows any other")
-        return [shown for pair in chosen if (shown := self._shown(pair)) is not None]
 
-    def page(
-        self,
-        shown: Sequence[ShownPair],
-        curves: Sequence[CurvePoint],
-        query_changes: Sequence[QueryChange],
-        details: Sequence[QueryDetail],
-    ) -> Page:
-        by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
-        for query in query_changes:
-            by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
-        pairs = [scores for scores, _ in shown]
-        own = [tuple(by_pair.get((pair.dataset, pair.model, pair.baseline), ())) for pair in pairs]
-        history, lost = self._known_history() if self._known_history else ((), ())
-        return Page(
-            title=" ".join(filter(None, (self._evaluation.name, self._manifest.date))),
-            evaluation=replace(self._evaluation, results=(), warnings=()),
-            manifest=self._manifest,
-            curves=tuple(curves),
-            pairs=tuple(replace(pair, largest_changes=queries) for pair, queries in zip(pairs, own, strict=True)),
-            remarks=(*self.remarks, *lost),
-            history=history,
-            details=tuple(details),
-        )
+def _add_history(page: Page, workspace: Workspace) -> Page:
+    history, remarks = known_history(page.evaluation, page.manifest, workspace)
+    return replace(page, history=history, remarks=(*page.remarks, *remarks))
 
-    def _shown(self, pair: _Pair) -> ShownPair | None:
-        measure = self._leading[pair.dataset]
-        after = self._column(pair.dataset, pair.model, measure)
-        if not pair.record:
-            record, before = None, self._column(pair.dataset, pair.baseline, measure)
+
+def _show_pairs(
+    evaluation: Evaluation, read: Callable[[str, str, str], Column | None], workspace: Workspace
+) -> tuple[list[ShownPair], list[str]]:
+    """Return the pairs to show query by query, and remarks on the others."""
+    pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
+    leading = evaluation.leading_difference
+    pairs = [
+        list(dict.fromkeys((*_against_records(evaluation, dataset), *_compared(evaluation, dataset))))
+        for dataset in leading
+    ]
+    n_each = max(1, _MOST_PAIRS // max(1, len([own for own in pairs if own])))
+    chosen = [pair for own in pairs for pair in own[:n_each]][:_MOST_PAIRS]
+    n_pairs = sum(map(len, pairs))
+    shown, remarks = list[ShownPair](), list[str]()
+    if len(chosen) < n_pairs:
+        cut = f"{len(chosen)} of {n_pairs} pairs are shown query by query"
+        remarks.append(f"{cut}; `rankledger compare` shows any other")
+    for dataset, model, baseline, evaluation_id, sha256 in chosen:
+        measure = leading[dataset]
+        label = f"{baseline} in {evaluation_id}" if evaluation_id else baseline
+        record: Evaluation | None = None
+        if evaluation_id:
+            pin = pinned(evaluation_id, sha256)
+            problem = pin if isinstance(pin, str) else _incomparable(pin, evaluation, dataset, measure)
+            if isinstance(pin, str) or problem:
+                remarks.append(f"{model} against {label} is not shown on {dataset}: {problem}")
+                continue
+            record, before = pin, read_column(pin, _name_then(pin, evaluation, dataset), baseline, measure)
         else:
-            baseline = self._baseline(pair, measure)
-            if isinstance(baseline, str):
-                self._leave_out(pair, baseline)
-                return None
-            name = baseline.manifest.name_then(pair.dataset, self._manifest.datasets[pair.dataset].was)
-            record, before = baseline, read_column(baseline, name, pair.baseline, measure)
+            before = read(dataset, baseline, measure)
+        after = read(dataset, model, measure)
         if before is None or after is None:
-            return None
+            continue
         if before[0].tolist() != after[0].tolist():
-            self._leave_out(pair, "the queries were others")
-            return None
-        rule = self._manifest.conventions.resolved.conventions.missing_queries
+            remarks.append(f"{model} against {label} is not shown on {dataset}: the queries were others")
+            continue
+        rule = evaluation.manifest.conventions.resolved.conventions.missing_queries
         old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
-        change = oriented(old, new, self._evaluation.directions[measure])
-        scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
-        return replace(scores, record=pair.record, baseline_model=pair.baseline), record
+        change = oriented(old, new, evaluation.directions[measure])
+        scores = PairedScores(dataset, model, label, measure, after[0], old, new, change)
+        shown.append((replace(scores, record=evaluation_id, baseline_model=baseline), record))
+    return shown, remarks
 
-    def _leave_out(self, pair: _Pair, reason: str) -> None:
-        self.remarks.append(f"{pair.model} against {_label(pair)} is not shown on {pair.dataset}: {reason}")
 
-    def _against_records(self, dataset: str) -> Iterator[_Pair]:
-        for verdict in sorted(self._evaluation.verdicts, key=lambda verdict: verdict.outcome in ("pass", "not judged")):
-            found = self._manifest.baselines.get(verdict.gate, {}).get(verdict.model)
-            if verdict.dataset == dataset and found and found.record and dataset not in found.new_datasets:
-                yield _Pair(dataset, verdict.model, found.model, found.record, str(found.manifest_sha256))
+def _against_records(evaluation: Evaluation, dataset: str) -> Iterator[_Pair]:
+    for verdict in sorted(evaluation.verdicts, key=lambda verdict: verdict.outcome in ("pass", "not judged")):
+        found = evaluation.manifest.baselines.get(verdict.gate, {}).get(verdict.model)
+        if verdict.dataset == dataset and found and found.record and dataset not in found.new_datasets:
+            yield dataset, verdict.model, found.model, found.record, str(found.manifest_sha256)
 
-    def _compared(self, dataset: str) -> list[_Pair]:
-        lines = [
-            line
-            for line in self._evaluation.comparison_lines
-            if (line.dataset, line.slice, line.measure) == (dataset, ALL, self._leading[dataset])
-        ]
-        sign = 1 if self._evaluation.directions[self._leading[dataset]] == "lower" else -1
-        lines.sort(key=lambda line: (line.estimate is None, sign * (line.estimate or 0.0)))
-        return [_Pair(dataset, line.model, line.baseline) for line in lines]
 
-    def _baseline(self, pair: _Pair, measure: str) -> Evaluation | str:
-        record = self._pinned(pair.record, pair.sha256)
-        if isinstance(record, str):
-            return record
-        name = record.manifest.name_then(pair.dataset, self._manifest.datasets[pair.dataset].was)
-        then, now = record.manifest.comparability(name, measure), self._manifest.comparability(pair.dataset, measure)
-        if kinds := [change.kind for change in then.differences(now) if change.kind != "queries"]:
-            return f"the {' and the '.join(kinds)} of {measure} changed"
-        return record
+def _compared(evaluation: Evaluation, dataset: str) -> list[_Pair]:
+    measure = evaluation.leading_difference[dataset]
+    lines = [
+        line
+        for line in evaluation.comparison_lines
+        if (line.dataset, line.slice, line.measure) == (dataset, ALL, measure)
+    ]
+    sign = 1 if evaluation.directions[measure] == "lower" else -1
+    lines.sort(key=lambda line: (line.estimate is None, sign * (line.estimate or 0.0)))
+    return [(dataset, line.model, line.baseline, "", "") for line in lines]
+
+
+def _name_then(record: Evaluation, evaluation: Evaluation, dataset: str) -> str:
+    return record.manifest.name_then(dataset, evaluation.manifest.datasets[dataset].was)
+
+
+def _incomparable(record: Evaluation, evaluation: Evaluation, dataset: str, measure: str) -> str:
+    then = record.manifest.comparability(_name_then(record, evaluation, dataset), measure)
+    differences = then.differences(evaluation.manifest.comparability(dataset, measure))
+    kinds = [change.kind for change in differences if change.kind != "queries"]
+    return f"the {' and the '.join(kinds)} of {measure} changed" if kinds else ""
 
 
 def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Evaluation | str:
+    """Return a record, or the reason why there is none."""
     try:
         path = workspace.records.fetch(evaluation_id)
         if path is None or digest_of(path) != sha256:
@@ -199,10 +189,6 @@ def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Evaluation
     except (InputError, OSError):
         return "the record cannot be read"
     return "its files are not what was written" if any(damaged_files(record)) else record
-
-
-def _label(pair: _Pair) -> str:
-    return f"{pair.baseline} in {pair.record}" if pair.record else pair.baseline
 
 
 _MOST_QUERIES = 10
