@@ -15,7 +15,6 @@ from rankledger.pipeline.inference.changepoints import FEWEST_NIGHTS, FalseSteps
 from rankledger.pipeline.inference.tables import ALL, QueryChange, RankedDocument
 from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList
-from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.messages import OVERSTATED, where_it_changed
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
@@ -30,6 +29,7 @@ from rankledger.pipeline.report.tables import (
     interval_bar,
     interval_text,
     models,
+    p_value_notes,
     scale_header,
     signed,
 )
@@ -187,14 +187,15 @@ def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
             yield difference_table(f"{dataset}: changes of slices by {measure}", rows, by="slice", sides=_SIDES)
     figures = [line for line in report.figures if line.before != line.after]
     if figures:
-        yield _figure_table(figures)
+        yield figure_table(figures)
 
 
 def _unchanged(report: ComparisonReport, dataset: str) -> list[str]:
     return [model for model, _ in report.unchanged.get(dataset, ())]
 
 
-def _figure_table(figures: Sequence[DatasetFigure]) -> TextTable:
+def figure_table(figures: Sequence[DatasetFigure]) -> TextTable:
+    """Return a row per figure that is of a whole dataset."""
     rows = tuple(
         (line.dataset, models(line.model, line.baseline), line.measure, figure(line.before), figure(line.after))
         for line in figures

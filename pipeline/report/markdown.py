@@ -13,7 +13,6 @@ from rankledger.pipeline.history.views import History
 from rankledger.pipeline.inference.tables import PairedScores
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.changes import query_rows
-from rankledger.pipeline.report.effects import effect_rule, p_value_notes
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command
 from rankledger.pipeline.report.page import Page, comparability_notes, side_by_side
@@ -25,10 +24,12 @@ from rankledger.pipeline.report.tables import (
     difference_rows,
     difference_table,
     display_name,
+    effect_rule,
     few_mark,
     figure,
     leaderboards,
     models,
+    p_value_notes,
     shared_baseline,
     signed,
     worst_differences,

@@ -98,18 +98,12 @@ def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> TextTa
         f"{100 * confidence:g}% interval": [_counts(line.queries_low, line.queries_high) for line in lines],
         "mark": [line.mark for line in lines],
     }
-    clustered = any(line.n_clusters != line.n_queries for line in lines)
     omitted = {
         "slice": all(line.slice == ALL for line in lines),
-        "clusters needed": not clustered,
+        "clusters needed": all(line.n_clusters == line.n_queries for line in lines),
         "mark": not any(line.mark for line in lines),
     }
-    table = TextTable(
-        title,
-        headers=tuple(columns),
-        numeric=tuple(header not in ("model", "slice", "mark") for header in columns),
-        rows=tuple(zip(*columns.values(), strict=True)),
-    )
+    table = TextTable.of(title, columns, words=("model", "slice", "mark"))
     return table.without(*(header for header, is_omitted in omitted.items() if is_omitted))
 
 

@@ -16,7 +16,6 @@ from markupsafe import Markup
 from rankledger.pipeline.data.inputs import Validation
 from rankledger.pipeline.inference.tables import ALL, Comparison
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
 from rankledger.pipeline.report.tables import (
@@ -31,6 +30,7 @@ from rankledger.pipeline.report.tables import (
     difference_rows,
     difference_table,
     leaderboards,
+    p_value_notes,
     scale_header,
     shared_baseline,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -94,6 +94,12 @@ class TextTable:
     fixed: Collection[str] = ()  # headers of columns that are never folded, such as drawings
     bold: frozenset[tuple[int, int]] = frozenset()  # cells by row and column
     optional: tuple[str, ...] = ()  # headers that a narrow terminal leaves out, the empty columns first
+
+    @classmethod
+    def of(cls, title: str, columns: Mapping[str, Sequence[str]], *, words: Collection[str]) -> TextTable:
+        """Return the table of these columns by header. All but those of `words` are of numbers."""
+        numeric = tuple(header not in words for header in columns)
+        return cls(title, tuple(columns), numeric, tuple(zip(*columns.values(), strict=True)))
 
     def without(self, *headers: str) -> TextTable:
         return self.only([header for header in self.headers if header not in headers])

@@ -14,7 +14,7 @@ from rankledger.pipeline.inference.intervals import Resampled, interval
 from rankledger.pipeline.inference.paired import TestRule, compare
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.report.effects import effect_label
+from rankledger.pipeline.report.tables import effect_label
 from rankledger.pipeline.support.parallel import Workers
 from tests.simulations.samples import AP, markdown, sample_of, scores_of
 from tests.support.gate_evidence import planned_gate

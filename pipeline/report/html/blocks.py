@@ -9,8 +9,7 @@ from unicodedata import bidirectional
 
 from markupsafe import Markup
 
-from rankledger.pipeline.report.effects import EffectLabel
-from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, models, signed
+from rankledger.pipeline.report.tables import EffectLabel, Interval, Scale, display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import TextTable, short_text
 
 Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]

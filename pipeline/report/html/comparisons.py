@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.gates.verdicts import overall_effect
-from rankledger.pipeline.history.comparison import ComparisonReport, DatasetFigure, Side, night_label
+from rankledger.pipeline.history.comparison import ComparisonReport, Side, night_label
 from rankledger.pipeline.history.views import Night, Series
 from rankledger.pipeline.inference.tables import ALL, Comparison
 from rankledger.pipeline.record.manifest_parts import Comparability
-from rankledger.pipeline.report.changes import split_tables, summary, where
-from rankledger.pipeline.report.effects import p_value_notes
+from rankledger.pipeline.report.changes import figure_table, split_tables, summary, where
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     TONES,
@@ -35,7 +35,15 @@ from rankledger.pipeline.report.html.blocks import (
 from rankledger.pipeline.report.html.differences import pair_parts, slice_blocks
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.page import Page, comparability_notes, side_by_side
-from rankledger.pipeline.report.tables import DifferenceRow, Interval, difference_rows, figure, p_value, signed
+from rankledger.pipeline.report.tables import (
+    DifferenceRow,
+    Interval,
+    difference_rows,
+    figure,
+    p_value,
+    p_value_notes,
+    signed,
+)
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.support.text import counted
@@ -99,7 +107,8 @@ def _figures(report: ComparisonReport) -> Section | None:
     blocks: list[Block] = [part for part in parts if part.blocks]
     figures = [line for line in report.figures if line.before != line.after]
     if figures:
-        blocks.append(Section("", "Figures of all lists together", (_set_figures(figures),)))
+        title = "Figures of all lists together"
+        blocks.append(Section("", title, (text_table("figures", replace(figure_table(figures), title=title)),)))
     return Section("figures", "Figures", tuple(blocks)) if blocks else None
 
 
@@ -148,19 +157,6 @@ def _figure_cells(row: DifferenceRow, bars: Bars) -> Row:
     )
 
 
-def _set_figures(figures: Sequence[DatasetFigure]) -> Table:
-    rows = tuple(
-        (
-            *(dataset_title(line.dataset), against(line.model, line.baseline), line.measure),
-            *(figure(line.before), figure(line.after)),
-        )
-        for line in figures
-    )
-    names = ("dataset", "model", "measure", "before", "after")
-    columns = tuple(Column(name, "number" if name in ("before", "after") else "name") for name in names)
-    return Table("figures", "Figures of all lists together", columns, (Group(rows),))
-
-
 def _slices(report: ComparisonReport) -> Section | None:
     blocks = []
     for dataset, measure in report.leading.items():
@@ -196,7 +192,9 @@ def _causes(report: ComparisonReport) -> Section | None:
 def _provenance(report: ComparisonReport, *, in_record: bool) -> Section:
     facts = [fact for pair in report.records for fact in _facts(pair.base, pair.candidate, in_record=in_record)]
     facts.append(("intervals", f"{report.confidence:.4g}; differences above 0 are better"))
-    notes = (Words(f"{short_text(line, _NOTE)}.", "quiet") for line in _distinct(report.remarks, report.warnings))
+    notes = (
+        Words(f"{short_text(line, _NOTE)}.", "quiet") for line in dict.fromkeys((*report.remarks, *report.warnings))
+    )
     return Section("provenance", "Provenance", (write_facts(facts), *notes))
 
 
@@ -208,10 +206,6 @@ def _facts(base: Side, candidate: Side, *, in_record: bool) -> Iterator[tuple[st
             yield role, f"{short_text(side.evaluation_id, 200)}, {_began(side):%Y-%m-%d %H:%M} UTC"
         if side.commit:
             yield f"commit {role}", f"{short_text(side.commit)}{' with changes' if side.dirty else ''}"
-
-
-def _distinct(*lines: Iterable[str]) -> Iterator[str]:
-    yield from dict.fromkeys(line for own in lines for line in own)
 
 
 _TONES: Mapping[str, Tone] = {"fail": "bad", "stop": "bad", "inconclusive": "bad", "warn": "warn", "pass": "good"}

@@ -12,7 +12,6 @@ from rankledger.metrics.block import Floats
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.tables import ALL, Comparison, PairedScores, QueryChange
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
-from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import (
     TONES,
@@ -45,6 +44,7 @@ from rankledger.pipeline.report.tables import (
     few_mark,
     figure,
     p_value,
+    p_value_notes,
     signed,
 )
 from rankledger.pipeline.report.text_table import printable, short_text

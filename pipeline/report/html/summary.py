@@ -15,7 +15,6 @@ from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
 from rankledger.pipeline.history.views import Series
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, VarianceComponents
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.effects import effect_rule
 from rankledger.pipeline.report.headline import headline_change, headline_of
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
@@ -50,6 +49,7 @@ from rankledger.pipeline.report.tables import (
     Interval,
     MeasureColumn,
     difference_rows,
+    effect_rule,
     figure,
 )
 from rankledger.pipeline.report.text_table import printable, short_sentence, short_text

@@ -14,7 +14,7 @@ from rankledger.pipeline.inference.primary import differences_with_errors, joint
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.report.effects import effect_label
+from rankledger.pipeline.report.tables import effect_label
 from tests.pipeline.inference.made_up_samples import (
     AP,
     CONVENTIONS,

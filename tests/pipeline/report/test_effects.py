@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.inference.tables import decide
-from rankledger.pipeline.report.effects import effect_label, effect_rule, letter_display
+from rankledger.pipeline.report.tables import effect_label, effect_rule, letter_display
 from tests.support.sample_page import compared
 
 MATTERS = {"ndcg@10": 0.01}
