@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
@@ -41,7 +41,7 @@ from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.support.text import counted
 
 _STATE = "site-state.json"
-_LAYOUT = 3  # of the state file
+_LAYOUT = 4  # of the state file, a cache
 _POOLED = "*"  # what the summary calls all datasets together
 _SLUG = re.compile(r"[a-z0-9-]*[0-9a-f]{16}")
 _FOLDERS: Mapping[str, Callable[[str], object]] = {
@@ -67,14 +67,6 @@ class SiteResult:
         return f"site: {self.index} ({evaluations}, {counted(self.n_records, 'record')}, {self.n_read:,} read)"
 
 
-@dataclass(frozen=True)
-class _State:
-    """Contents of `site-state.json`, a cache. `writer` is the version that read the records."""
-
-    writer: str
-    records: dict[str, SiteRecord] = field(default_factory=dict)
-
-
 @work()
 def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", records: str | None = None) -> SiteResult:
     """Write a static site over all records.
@@ -98,7 +90,7 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
     _refuse_other_folder(folder)
     with _alone(folder):
         before = _read_state(folder)
-        scan = scan_records(workspace.records, None, lambda entry: _summarize(entry, before.records, folder))
+        scan = scan_records(workspace.records, None, lambda entry: _summarize(entry, before, folder))
         if not scan.found:
             raise InputError(f"{place}: no record can be read, such as {scan.unreadable[0]}; restore it")
         known = {record.evaluation_id: record for record in scan.found}
@@ -106,14 +98,14 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
         evaluations = tuple(_evaluations(scan.found))
         made = Site(evaluations, base or (remote.url if remote else ""), base, str(datetime.now(UTC).date()))
         _write(folder, made)
-        state = _State(_writer(), {name: known[name] for name in sorted(known)})
-        text = json.dumps(asdict(state), default=datetime.isoformat, separators=(",", ":"))
+        state = _writer(), {name: asdict(known[name]) for name in sorted(known)}
+        text = json.dumps(state, default=datetime.isoformat, separators=(",", ":"))
         _write_changed(folder / _STATE, text.encode())
     return SiteResult(
         index=folder / "index.html",
         n_evaluations=len(made.evaluations),
         n_records=len(known),
-        n_read=sum(record is not before.records.get(name) for name, record in known.items()),
+        n_read=sum(record is not before.get(name) for name, record in known.items()),
         remarks=scan.remarks,
     )
 
@@ -166,12 +158,13 @@ def _writer() -> str:
     return f"rankledger {version('rankledger')}, layout {_LAYOUT}"
 
 
-def _read_state(folder: Path) -> _State:
+def _read_state(folder: Path) -> dict[str, SiteRecord]:
+    """Return the summaries that this version wrote by id. Empty if there are none."""
     try:
-        state = read_typed(_State, (folder / _STATE).read_bytes())
+        writer, records = read_typed(tuple[str, dict[str, SiteRecord]], (folder / _STATE).read_bytes())
     except (OSError, ValidationError, ValueError):
-        return _State(_writer())
-    return state if state.writer == _writer() else _State(_writer())
+        return {}
+    return records if writer == _writer() else {}
 
 
 def _write(folder: Path, made: Site) -> None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from markupsafe import Markup
 from rich.cells import cell_len, set_cell_size
@@ -68,26 +68,19 @@ _Points: TypeAlias = Sequence[tuple[float, CurvePoint | Estimate]]  # where, and
 _Lines: TypeAlias = Mapping[str, _Points]  # by model, from the left to the right
 
 
-class _Axes(NamedTuple):
-    across: str
-    up: str
-    limits: tuple[float, float]
-    logarithmic: bool = False
-
-
 def precision_recall(dataset: str, points: Sequence[CurvePoint], models: Sequence[str]) -> Chart | None:
     """Draw interpolated precision by recall for the first eight models. None if the dataset has no such curve."""
     own = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "precision")]
     top = max((end or 0.0 for _, point in own for end in (point.estimate, point.ci_high)), default=0.0) or 1.0
     title = f"Interpolated precision by recall on {short(display_name(dataset))}"
-    return _curves(title, own, models, _Axes("recall", "precision", (0.0, top)))
+    return _curves(title, own, models, "recall", "precision", (0.0, top))
 
 
 def judged_by_rank(dataset: str, points: Sequence[CurvePoint], models: Sequence[str]) -> Chart | None:
     """Draw the share of documents at a rank that are judged. None if the dataset has no such curve."""
     own = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "judged")]
     title = f"Share of documents that are judged, by rank, on {short(display_name(dataset))}"
-    return _curves(title, own, models, _Axes("rank", "judged", (0.0, 1.0), logarithmic=True))
+    return _curves(title, own, models, "rank", "judged", (0.0, 1.0), logarithmic=True)
 
 
 def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None:
@@ -98,7 +91,7 @@ def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None
         own.append((float(p.n_queries), Estimate(dataset, pair, ALL, "power", *power, None, p.n_queries, 0, 0)))
     names = list(dict.fromkeys(point.model for _, point in own))
     title = f"Power by number of queries on {short(display_name(dataset))}"
-    return _curves(title, own, names, _Axes("queries", "power", (0.0, 1.0), logarithmic=True))
+    return _curves(title, own, names, "queries", "power", (0.0, 1.0), logarithmic=True)
 
 
 def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]) -> list[Chart]:
@@ -114,7 +107,7 @@ def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]
         if len({cutoff for cutoff, line in points if line.estimate is not None}) > 1:
             limits = svg.limits_around(end for _, line in points for end in (line.ci_low, line.estimate, line.ci_high))
             title = f"{printable(family)} by cutoff on {short(display_name(dataset))}"
-            charts.append(_curves(title, points, models, _Axes("cutoff", family, limits, logarithmic=True)))
+            charts.append(_curves(title, points, models, "cutoff", family, limits, logarithmic=True))
     return [chart for chart in charts if chart is not None]
 
 
@@ -126,7 +119,16 @@ def _cutoff(text: str) -> tuple[str, int] | None:
     return None if measure.k is None else (str(replace(measure, k=None)), measure.k)
 
 
-def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> Chart | None:
+def _curves(
+    title: str,
+    points: _Points,
+    models: Sequence[str],
+    across: str,
+    up: str,
+    limits: tuple[float, float],
+    *,
+    logarithmic: bool = False,
+) -> Chart | None:
     first = models[: len(svg.COLOURS)]
     ordered = sorted(points, key=itemgetter(0))
     own = {model: [(at, point) for at, point in ordered if point.model == model] for model in first}
@@ -136,11 +138,30 @@ def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> 
         return None
     left_out = len({point.model for _, point in points}.intersection(models[len(svg.COLOURS) :]))
     places = sorted({at for line in lines.values() for at, _ in line})
-    text = [_describe_curves(lines, places, axes), *_ends(own, lines, axes)]
+    text = [_describe_curves(lines, places, across)]
+    ends = [
+        f"{short(model, 60)} at {line[-1][0]:g} (n = {line[-1][1].n_queries:,})"
+        for model, line in lines.items()
+        if len(line) < len(own[model])
+    ]
+    if ends:
+        text.append(f"Beyond these {across}s fewer than {LEAST_CLUSTERS} queries are left: {', '.join(ends)}.")
     text += cut(len(lines), len(lines) + left_out, "models")
-    headers = ("model", axes.across, axes.up, "ci_low", "ci_high", "n_queries")
+    headers = ("model", across, up, "ci_low", "ci_high", "n_queries")
     rows = ((p.model, at, p.estimate, p.ci_low, p.ci_high, p.n_queries) for line in own.values() for at, p in line)
-    return Chart(title, _draw_curves(title, lines, places, list(first), axes), " ".join(text), data(headers, rows))
+    drawing = svg.Drawing(_ENTRY * math.ceil(len(lines) / 2) + 26 + _CURVE_HEIGHT + 36)
+    looks = {model: first.index(model) for model in lines}
+    box = (_CURVE_LEFT, drawing.height - _CURVE_HEIGHT - 36, svg.WIDTH - _CURVE_LEFT - _CURVE_RIGHT, _CURVE_HEIGHT)
+    ends_across = (places[0], places[-1]) if len(places) > 1 else (places[0] - 0.5, places[0] + 0.5)
+    panel = svg.Panel(drawing, box, ends_across, limits, logarithmic)
+    panel.scale_up(svg.ticks(limits))
+    panel.scale_across(_apart(panel, places) if logarithmic else svg.ticks(panel.across))
+    (left, right), (bottom, top) = panel.across, panel.up
+    panel.text((left, top), short(up, 40), shift=(4 - _CURVE_LEFT, 12), colour=svg.MUTED)
+    panel.text((right, bottom), across, shift=(0, -25), anchor="end", colour=svg.MUTED)
+    _draw_lines(panel, lines, looks)
+    _draw_legend(drawing, looks)
+    return Chart(title, drawing.svg(title), " ".join(text), data(headers, rows))
 
 
 def _of_enough(line: _Points) -> _Points:
@@ -149,47 +170,25 @@ def _of_enough(line: _Points) -> _Points:
     return line[: last + 1]
 
 
-def _ends(own: _Lines, lines: _Lines, axes: _Axes) -> list[str]:
-    ends = [
-        f"{short(model, 60)} at {line[-1][0]:g} (n = {line[-1][1].n_queries:,})"
-        for model, line in lines.items()
-        if len(line) < len(own[model])
-    ]
-    return (
-        [f"Beyond these {axes.across}s fewer than {LEAST_CLUSTERS} queries are left: {', '.join(ends)}."]
-        if ends
-        else []
-    )
-
-
-def _draw_curves(title: str, lines: _Lines, places: Sequence[float], models: Sequence[str], axes: _Axes) -> str:
-    legend_height = _ENTRY * math.ceil(len(lines) / 2)
-    head = legend_height + 26
-    drawing = svg.Drawing(head + _CURVE_HEIGHT + 36)
-    across = (places[0], places[-1]) if len(places) > 1 else (places[0] - 0.5, places[0] + 0.5)
-    box = (_CURVE_LEFT, head, svg.WIDTH - _CURVE_LEFT - _CURVE_RIGHT, _CURVE_HEIGHT)
-    panel = svg.Panel(drawing, box, across, axes.limits, axes.logarithmic)
-    _draw_axes(panel, places, axes)
+def _draw_lines(panel: svg.Panel, lines: _Lines, looks: Mapping[str, int]) -> None:
     for model, line in lines.items():
-        _draw_band(panel, line, svg.COLOURS[models.index(model)])
+        known = [(at, point) for at, point in line if point.ci_low is not None and point.ci_high is not None]
+        band = [*((at, point.ci_low) for at, point in known), *((at, point.ci_high) for at, point in reversed(known))]
+        if len(known) > 1:
+            panel.areas([band], svg.COLOURS[looks[model]], opacity=_OPACITY)
     for model, line in lines.items():
         points = [(at, point.estimate) for at, point in line]
-        _draw_line(panel, points, slice(None, None, math.ceil(len(points) / _MOST_MARKS)), models.index(model))
-    legend = svg.Panel(drawing, (0, 0, svg.WIDTH, legend_height), (0, svg.WIDTH), (legend_height, 0))
-    for entry, model in enumerate(lines):
+        _draw_line(panel, points, slice(None, None, math.ceil(len(points) / _MOST_MARKS)), looks[model])
+
+
+def _draw_legend(drawing: svg.Drawing, looks: Mapping[str, int]) -> None:
+    height = _ENTRY * math.ceil(len(looks) / 2)
+    legend = svg.Panel(drawing, (0, 0, svg.WIDTH, height), (0, svg.WIDTH), (height, 0))
+    for entry, (model, look) in enumerate(looks.items()):
         left, row = 4 + entry % 2 * svg.WIDTH / 2, (entry // 2 + 0.5) * _ENTRY
         sample = [(left, row), (left + _SAMPLE / 2, row), (left + _SAMPLE, row)]
-        _draw_line(legend, sample, slice(1, 2), models.index(model))
+        _draw_line(legend, sample, slice(1, 2), look)
         legend.text((left + _SAMPLE + 6, row), short(model, 22))
-    return drawing.svg(title)
-
-
-def _draw_axes(panel: svg.Panel, places: Sequence[float], axes: _Axes) -> None:
-    panel.scale_up(svg.ticks(axes.limits))
-    panel.scale_across(_apart(panel, places) if axes.logarithmic else svg.ticks(panel.across))
-    (left, right), (bottom, top) = panel.across, panel.up
-    panel.text((left, top), short(axes.up, 40), shift=(4 - _CURVE_LEFT, 12), colour=svg.MUTED)
-    panel.text((right, bottom), axes.across, shift=(0, -25), anchor="end", colour=svg.MUTED)
 
 
 def _apart(panel: svg.Panel, places: Sequence[float]) -> list[float]:
@@ -203,19 +202,12 @@ def _apart(panel: svg.Panel, places: Sequence[float]) -> list[float]:
     return chosen[::-1]
 
 
-def _draw_band(panel: svg.Panel, line: _Points, colour: str) -> None:
-    known = [(at, point) for at, point in line if point.ci_low is not None and point.ci_high is not None]
-    ends = [*((at, point.ci_low) for at, point in known), *((at, point.ci_high) for at, point in reversed(known))]
-    if len(known) > 1:
-        panel.areas([ends], colour, opacity=_OPACITY)
-
-
 def _draw_line(panel: svg.Panel, points: Sequence[tuple[float, float | None]], marked: slice, look: int) -> None:
     panel.lines([points], svg.COLOURS[look], width=1.5, dashes=_DASHES[look % len(_DASHES)])
     panel.marks(points[marked], svg.COLOURS[look], look)
 
 
-def _describe_curves(lines: _Lines, places: Sequence[float], axes: _Axes) -> str:
+def _describe_curves(lines: _Lines, places: Sequence[float], across: str) -> str:
     chosen = list(dict.fromkeys([places[0], places[len(places) // 2], places[-1]]))
     models = []
     for model, line in lines.items():
@@ -223,7 +215,7 @@ def _describe_curves(lines: _Lines, places: Sequence[float], axes: _Axes) -> str
         models.append(f"{short(model, 60)} {', '.join(figure(figures.get(place)) for place in chosen)}")
     *others, last = (f"{place:g}" for place in chosen)
     where = f"{', '.join(others)} and {last}" if others else last
-    return f"At {axes.across} {where}: {'; '.join(models)}."
+    return f"At {across} {where}: {'; '.join(models)}."
 
 
 _MOST_NIGHTS = 120

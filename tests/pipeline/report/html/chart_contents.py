@@ -10,8 +10,6 @@ from xml.etree import ElementTree as ET
 
 from rankledger.pipeline.report.html.charts import Chart
 
-__all__ = ["Drawn", "Words", "paths", "rows", "words"]
-
 Place = tuple[float, float]
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -13,20 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = [
-    "FEW",
-    "Expected",
-    "Line",
-    "Recorded",
-    "Tables",
-    "called",
-    "difference_of",
-    "four",
-    "interval",
-    "p",
-    "signed",
-]
-
 Line: TypeAlias = Mapping[str, str]
 
 FEW = 30  # clusters under which a slice is not judged
@@ -45,18 +31,7 @@ Tables: TypeAlias = Iterator[tuple[str, list[Expected]]]
 
 
 class Recorded:
-    """A record's files.
-
-    Attributes:
-        manifest: `manifest.json`.
-        summary: the rows of `summary.csv`.
-        comparisons: those of `comparisons.csv`.
-        verdicts: those of `gates.json`.
-        movers: those of `movers.csv`.
-        curves: those of `curves.csv`.
-        changes: those of `changes.csv`.
-        details: the queries of `queries.json`.
-    """
+    """A record's files: its manifest, the rows of its tables, its verdicts and its queries."""
 
     def __init__(self, path: Path) -> None:
         self.manifest: Mapping[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 from rankledger.pipeline.report.html.blocks import Cell, Section, Table, Words
 from rankledger.pipeline.report.html.summary import leaderboard
@@ -99,19 +98,6 @@ def test_ranks_stand_beside_the_models():
     assert [column.title for column in made.columns] == ["model", "rank", "ndcg@10"]
     assert [[row[1] for row in group.rows] for group in made.groups] == [["1–2", "1–2", "3"], [""]]
     assert note.text == "ranks by ndcg@10 on web: simultaneous 95% intervals; may be the best: hybrid, bm25."
-
-
-def test_letters_stand_where_each_was_compared_with_each():
-    """hybrid and bm25 are not parted, nor are bm25 and dense; hybrid and dense are."""
-    p_values = {("bm25", "dense"): 0.2, ("bm25", "hybrid"): 0.2, ("dense", "hybrid"): 0.01}
-    lines = tuple(
-        compared(model, 0.1, baseline=baseline, p_corrected=p_values[baseline, model])
-        for baseline, model in combinations(("bm25", "dense", "hybrid"), 2)
-    )
-    made = table(page(ALL_PAIRS, comparison_lines=lines))
-
-    assert [row[2] for row in texts(made.groups[0].rows)] == ["a", "ab", "b"]
-    assert "difference from bm25" not in {column.title for column in made.columns}
 
 
 def test_without_all_pairs_there_are_no_letters():

@@ -219,22 +219,11 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
     assert [row[1] for row in table(stand(found), "worst-figures")] == ["b"]
 
 
-def test_external_metrics_stand_beside_owners():
+def test_external_metrics_that_cannot_be_read_are_named():
     external_metrics = sample_page.manifest()["external_metrics"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
     blocks = stand(page({"external_metrics": external_metrics}))
 
-    assert table(blocks, "external") == [["dense", "team-d", "12.5", "3"]]
     assert "hybrid: costs.json: is not JSON" in said(blocks)
-
-
-def test_a_row_of_differences():
-    section = differences(page())
-
-    assert section is not None
-    assert table(section.blocks, "differences-web")[1] == [
-        *("hybrid", "bm25", "0.5500", "0.5000", "+0.0500", "[+0.0300, +0.0700]", "0.0100", "0.0200", "+0.2500"),
-        *("0.0300", "40", "50", "10", "better"),
-    ]
 
 
 def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
@@ -322,22 +311,15 @@ def test_a_baseline_of_another_record_is_explained_there():
     ]
 
 
-def test_what_the_outputs_hold():
+def test_queries_without_relevant_documents_are_counted():
     section = quality(page())
 
     assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
-    assert table(section.blocks, "quality-web") == [
-        ["dense", "2,000", "2", "3", "12.5%", "5", "0", "", "", "1", "10.5", "20"]
-    ]
 
 
-def test_a_measure_is_defined_with_all_its_parameters():
+def test_conventions_are_named():
     section = definitions(page())
 
-    assert table(section.blocks, "definitions")[0] == [
-        *("ndcg@10", "nDCG: dcg / ideal dcg", "gain=linear, k=10", "0 to 1", "higher", "1", "0123456789abcdef"),
-        "Järvelin & Kekäläinen 2002",
-    ]
     assert ("depth", "none") in written(section.blocks, FACT)
 
 
@@ -345,11 +327,6 @@ def test_provenance_names_what_decides_figures():
     section = provenance(page())
     facts = dict(written(section.blocks, FACT))
 
-    assert table(section.blocks, "inputs") == [
-        ["web", "judgments", "web/qrels.tsv", "1,234", "ab" * 32],
-        ["", "external metrics of dense", "costs.json", "1,234", "ab" * 32],
-    ]
-    assert table(section.blocks, "outputs") == [["web", "dense", "web/dense.tsv", "1,234", "ab" * 32]]
     assert facts["versions"] == "Python 3.11.7, numpy 2.4.6"
     assert facts["commit of the config"] == "c0ffee" * 6 + " with changes"
 
