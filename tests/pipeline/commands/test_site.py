@@ -194,7 +194,7 @@ def test_an_error_at_any_file_leaves_whole_pages(records, tmp_path, monkeypatch)
 
 def is_whole(path: Path) -> bool:
     """Whether a file ends as it should; one that is being written has another name."""
-    ends = {".html": "</html>\n", ".xml": "</feed>\n", ".json": "}}"}
+    ends = {".html": "</html>\n", ".xml": "</feed>\n", ".json": "}}]"}
     is_copy = path.parent.name == "records"
     return path.read_text(encoding="utf-8").endswith("</title>" if is_copy else ends[path.suffix])
 
