@@ -14,9 +14,8 @@ from rankledger.pipeline.data.formats.common import Format
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled, unevaluated_since
-from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.evaluation import TABLES
-from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.folder import RecordEntry, read_record, scan_records
 from rankledger.pipeline.record.receipts import Receipt, read_receipt
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import Records, open_records
@@ -204,15 +203,9 @@ def _figures(entry: RecordEntry, measure: str | None, low: Decimal, high: Decima
     for line in entry.lines(measure):
         if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
             yield RecordedFigure(
+                **vars(line),
                 evaluation_id=entry.evaluation_id,
                 date=entry.manifest.night,
-                dataset=line.dataset,
-                model=line.model,
-                slice=line.slice,
-                measure=line.measure,
-                estimate=line.estimate,
-                ci_low=line.ci_low,
-                ci_high=line.ci_high,
                 fingerprint=entry.manifest.fingerprint(line.dataset, line.measure) or "",
             )
 

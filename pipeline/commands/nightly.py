@@ -30,8 +30,7 @@ from rankledger.pipeline.record.evaluation import Evaluation as Plain
 from rankledger.pipeline.record.evaluation import Tables
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
 from rankledger.pipeline.record.mlflow_stores import describe_tracking, lost_store, open_for_logging
-from rankledger.pipeline.record.nights import Claim, claim_night
-from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
+from rankledger.pipeline.record.receipts import Claim, claim_night, clear_left_behind, read_receipt
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.workspace import Backend, Opened, Workspace, workers_of
 from rankledger.pipeline.run import evaluate_opened

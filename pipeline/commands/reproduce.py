@@ -21,11 +21,11 @@ from rankledger.pipeline.data.rows import InputFile, short_digest
 from rankledger.pipeline.history.changes import changed_figures, definition_differences, other_code, other_versions
 from rankledger.pipeline.history.references import record_of
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.folder import FIGURES, config_of, read_figures, write_record
+from rankledger.pipeline.record.folder import config_of, write_record
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Environment
 from rankledger.pipeline.record.tables import damaged_files
-from rankledger.pipeline.record.upkeep import ChangedInput, MovedFigure, Reproduction
+from rankledger.pipeline.record.upkeep import FIGURES, ChangedInput, MovedFigure, Reproduction, read_figures
 from rankledger.pipeline.record.workspace import (
     Opened,
     Workspace,

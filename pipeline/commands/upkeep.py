@@ -30,10 +30,15 @@ from rankledger.pipeline.record.folder import config_of
 from rankledger.pipeline.record.manifest import MANIFEST, begun
 from rankledger.pipeline.record.mlflow_stores import Stores, open_existing_store, open_for_reading, tracking_of
 from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
-from rankledger.pipeline.record.retention import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, digest_of, forget_own
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
-from rankledger.pipeline.record.upkeep import PrunedRecord, PruneResult
+from rankledger.pipeline.record.upkeep import (
+    PrunedRecord,
+    PruneResult,
+    clear_leftovers,
+    reasons_to_stay,
+    stored_records,
+)
 from rankledger.pipeline.record.workspace import Workspace, open_config
 from rankledger.pipeline.support.environment import person
 from rankledger.pipeline.support.errors import InputError, TrackingError, likely

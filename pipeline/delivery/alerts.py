@@ -26,9 +26,8 @@ from rankledger.pipeline.config.schema import KINDS, Loaded, Notify, load
 from rankledger.pipeline.data.joined import DataWarning, Failure
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import ALL
-from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.evaluation import Evaluation, State, find_state
-from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.folder import RecordEntry, read_record
 from rankledger.pipeline.record.manifest import NightOrder, evaluation_name, order_night
 from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
 from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file

@@ -16,8 +16,8 @@ from rankledger.pipeline.history.references import last_record, measure_among, n
 from rankledger.pipeline.history.views import History, Night, Series
 from rankledger.pipeline.inference.changepoints import Changepoint, LevelChange, find_changepoints
 from rankledger.pipeline.inference.tables import ALL, Estimate
-from rankledger.pipeline.record.entries import RecordEntry, scan_earlier, scan_records
 from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import RecordEntry, scan_earlier, scan_records
 from rankledger.pipeline.record.manifest import Manifest, order_night
 from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
 from rankledger.pipeline.record.receipts import read_promotions

@@ -25,9 +25,8 @@ from rankledger.pipeline.config.gates import Reference, night_of
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.data.joined import DataWarning
 from rankledger.pipeline.gates.verdicts import LookKey, Verdict, VerdictKey
-from rankledger.pipeline.record.entries import RecordEntry, order_records
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.folder import RecordEntry, order_records, read_record
 from rankledger.pipeline.record.manifest import Manifest, NightOrder, begun, is_evaluation_id, short_day
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
 from rankledger.pipeline.record.tables import damaged_files, gates_in, read_file

@@ -15,9 +15,8 @@ from rankledger.pipeline.config.gates import Reference
 from rankledger.pipeline.config.paths import MLFLOW, WORDS, is_path, parse_reference, split_reference
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, RecordHistory, Resolved, created_at, record_at, resolve
-from rankledger.pipeline.record.entries import RecordEntry, no_records, order_records
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.folder import config_of, read_record
+from rankledger.pipeline.record.folder import RecordEntry, config_of, no_records, order_records, read_record
 from rankledger.pipeline.record.manifest import evaluation_name
 from rankledger.pipeline.record.mlflow_stores import fetch_record, tracking_of
 from rankledger.pipeline.record.workspace import Opened, Workspace, open_record

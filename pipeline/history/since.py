@@ -22,8 +22,8 @@ from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, SliceChange
-from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import RecordEntry
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.support.environment import packages
 from rankledger.pipeline.support.errors import InputError

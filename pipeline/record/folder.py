@@ -1,50 +1,60 @@
-"""Write and read the folder of a record, which is completed under a temporary name and renamed."""
+"""Write and read the folder of a record, which is renamed once it is complete, and read a few files of many records.
+
+No remote record is copied to read a few of its files.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import math
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import ALL, Estimate, QueryChange
 from rankledger.pipeline.record.evaluation import TABLES, Evaluation, QueryDetail, Tables
-from rankledger.pipeline.record.manifest import MANIFEST, Manifest, parse_manifest
+from rankledger.pipeline.record.manifest import (
+    MANIFEST,
+    Manifest,
+    NightOrder,
+    begun,
+    evaluation_name,
+    order_night,
+    parse_manifest,
+)
 from rankledger.pipeline.record.manifest_parts import File
-from rankledger.pipeline.record.scores import CONTENTS, REPLICATES, SCORES, scores_in, write_contents, write_scores
-from rankledger.pipeline.record.store import digest_of, is_trusted, remember_own
+from rankledger.pipeline.record.scores import CONTENTS, REPLICATES, SCORES, write_contents, write_scores
+from rankledger.pipeline.record.store import Records, digest_of, is_trusted, remember_own
 from rankledger.pipeline.record.tables import (
     gates_in,
-    is_text,
     lines_in,
     query_changes_in,
     query_details_in,
     read_file,
     refuse_unknown,
+    unchanged,
     write_gates,
     write_lines,
     write_query_changes,
     write_query_details,
 )
-from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
-from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.errors import InputError, likely, shorten
+from rankledger.pipeline.support.progress import each
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.record.upkeep import ComparedFigures
-
+    pass
 
 CHANGES_PAGE = "changes.html"
 """What changed since the night before, as a page of its own."""
@@ -244,57 +254,6 @@ def _refuse_undefined(manifest: Manifest, file: Path, measures: Iterable[str]) -
             raise InputError(f"{file}: {shorten(repr(measure))} has no definition in the record; restore the record")
 
 
-_LINES = {table.file: table.row for name, table in TABLES.items() if name not in ("changes", "verdicts")}
-
-FIGURES = (*_LINES, SCORES, REPLICATES)
-"""The files that the same inputs, config and seed give byte by byte, the shortest first."""
-
-_KEYS = ("dataset", "model", "replicate", "baseline", "slice", "measure", "query_id", "curve", "at")
-"""What a row is called by, where it has them."""
-
-
-def read_figures(path: Path) -> ComparedFigures:
-    """Return the figures in a file of a record."""
-    return _of_lines(path) if path.name in _LINES else _of_scores(path)
-
-
-def _of_lines(path: Path) -> ComparedFigures:
-    from rankledger.pipeline.record.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
-
-    kind = _LINES[path.name]
-    try:
-        lines = lines_in(path.read_bytes(), kind, path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
-    types = get_type_hints(kind)
-    columns = {name: [getattr(line, name) for line in lines] for name in types}
-    figures = {name: cells for name, cells in columns.items() if name not in _KEYS}
-    numbers = {name: cells for name, cells in figures.items() if not is_text(types[name])}
-    return ComparedFigures(
-        file=path.name,
-        rows=list(zip(*(map(str, columns[name]) for name in _KEYS if name in columns), strict=True)),
-        numbers={name: np.array(cells, dtype=np.float64) for name, cells in numbers.items()},
-        blank={name: np.array([cell is None for cell in cells], dtype=bool) for name, cells in numbers.items()},
-        words={name: cells for name, cells in figures.items() if is_text(types[name])},
-    )
-
-
-def _of_scores(path: Path) -> ComparedFigures:
-    from rankledger.pipeline.record.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
-
-    table = scores_in(path)
-    columns = {name: table[name].combine_chunks() for name in table.column_names}
-    numbers = {name: column for name, column in columns.items() if pa.types.is_floating(column.type)}
-    flags = {name: column for name, column in columns.items() if pa.types.is_boolean(column.type)}
-    return ComparedFigures(
-        file=path.name,
-        rows=list(zip(*(columns[name].to_pylist() for name in _KEYS if name in columns), strict=True)),
-        numbers={name: numpy_of(column.fill_null(float("nan")), np.float64) for name, column in numbers.items()},
-        blank={name: np.array(column.is_null().to_pylist(), dtype=bool) for name, column in numbers.items()},
-        words={name: [str(flag) for flag in column.to_pylist()] for name, column in flags.items()},
-    )
-
-
 def config_of(record: Evaluation) -> Path:
     """Return the path of the config that was evaluated.
 
@@ -304,3 +263,162 @@ def config_of(record: Evaluation) -> Path:
     written = Path(record.manifest.config)
     there = record.path.absolute().parent.parent.parent / written
     return written if there == written.absolute() or not there.is_file() else there
+
+
+_AT_A_TIME = 16  # a read elsewhere is all waiting
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RecordEntry:
+    """One of many records."""
+
+    records: Records
+    evaluation_id: str
+
+    @property
+    def path(self) -> Path:
+        return self.records.folder / self.evaluation_id
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Contents of `manifest.json`."""
+        return parse_manifest(self._manifest, self.path)
+
+    @cached_property
+    def record(self) -> Evaluation:
+        return record_of(self.path, self.manifest, self._read_unchanged)
+
+    def lines(self, measure: str | None) -> tuple[Estimate, ...]:
+        data = self._summary
+        if data is None:
+            return ()
+        lines = lines_in(data, Estimate, self.path / "summary.csv", measure=measure)
+        refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
+        return lines
+
+    def page(self) -> bytes | None:
+        return self._read_unchanged("report.html")
+
+    @property
+    def order(self) -> NightOrder:
+        """Position among all nights, by the id if the manifest cannot be read."""
+        try:
+            found = json.loads(self._manifest)
+            began = datetime.fromisoformat(found["created"])
+            return order_night(found.get("date"), began.astimezone(UTC), self.evaluation_id)
+        except (InputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            began = begun(self.evaluation_id).replace(microsecond=999_999)  # ids have whole seconds
+            return order_night(None, began, self.evaluation_id)
+
+    @property
+    def is_readable(self) -> bool:
+        try:
+            return bool(self.manifest)
+        except InputError:
+            return False
+
+    @property
+    def stamp(self) -> str:
+        """Text that identifies an unchanged record without reading it: records never change."""
+        try:
+            found = (self.path / MANIFEST).stat()
+        except OSError:
+            return ""
+        return f"{found.st_size} {found.st_mtime_ns}"
+
+    @property
+    def size(self) -> int:
+        return len(self._manifest) + sum(file.size for file in self.manifest.files.values())
+
+    @cached_property
+    def _summary(self) -> bytes | None:
+        return self._read_unchanged("summary.csv")
+
+    @cached_property
+    def _manifest(self) -> bytes:
+        return self._read(MANIFEST)
+
+    def _read_unchanged(self, name: str) -> bytes | None:
+        described = self.manifest.files.get(name)
+        return None if described is None else unchanged(self._read(name), described, self.path / name)
+
+    def _read(self, name: str) -> bytes:
+        data = None
+        if self.records.has_here(self.evaluation_id):
+            try:
+                return (self.path / name).read_bytes()
+            except OSError as error:
+                raise InputError(f"{self.path / name}: {error.strerror or error}; restore the record") from None
+        if self.records.remote is not None:
+            data = self.records.read(f"{self.evaluation_id}/{name}")
+        if data is None:
+            raise InputError(f"{self.records.place}/{self.evaluation_id}/{name}: file not found; restore the record")
+        return data
+
+
+@dataclass(frozen=True)
+class _RecordScan(Generic[T]):
+    """Results of reading many records, most recent first, and the ids of unreadable ones."""
+
+    found: tuple[T, ...]
+    unreadable: tuple[str, ...]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
+
+
+def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
+    """Read every record of an evaluation, the last night first. Folders that are no records are skipped."""
+    ids = records.ids(name)
+    scan = _scanned(records, ids, lambda entry: (entry.manifest.order, look(entry)))
+    if name is not None and len(scan.unreadable) == len(ids):
+        raise InputError(no_records(records, name, ids))
+    ordered = sorted(scan.found, key=lambda read: read[0], reverse=True)
+    return _RecordScan(tuple(item for _, item in ordered), scan.unreadable)
+
+
+def scan_earlier(
+    records: Records, name: str, order: NightOrder, most: int, look: Callable[[RecordEntry], T]
+) -> _RecordScan[T]:
+    """Read the last records that began before an order, of nights that are no later."""
+
+    def is_earlier(other: NightOrder) -> bool:
+        night, began, evaluation_id = other
+        if night <= order[0] and began < order[1]:
+            return True  # without a look at whether it can be read, which takes time
+        return begun(evaluation_id) < order[1] and not RecordEntry(records, evaluation_id).is_readable
+
+    earlier = filter(is_earlier, order_records(records, name))
+    return _scanned(records, [evaluation_id for _, _, evaluation_id in islice(earlier, most)], look)
+
+
+def order_records(records: Records, name: str | None = None) -> list[NightOrder]:
+    """Return the positions of the records of an evaluation, or of all, the last night first."""
+    return sorted(_scanned(records, records.ids(name), lambda entry: entry.order).found, reverse=True)
+
+
+def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
+    def looked(evaluation_id: str) -> tuple[T, ...]:
+        try:
+            return (look(RecordEntry(records, evaluation_id)),)
+        except InputError:
+            return ()
+
+    if records.remote is None:
+        found = list(each("Reading records", map(looked, ids), len(ids), "records"))
+    else:
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
+    unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
+    return _RecordScan(tuple(item for read in found for item in read), unreadable)
+
+
+def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
+    """Return why an evaluation cannot be read: no record has its name, or all are damaged."""
+    if ids:
+        return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
+    known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
+    return f"{records.place}: no evaluation is called {name!r}{likely(name, known)}"

@@ -10,9 +10,9 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import accumulate, groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, get_args, get_origin, get_type_hints
 
@@ -54,20 +54,25 @@ class _Rows:
 
 def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
     """Write a header and the rows, with the shortest digits that give the same double again."""
-    names, types = [field.name for field in fields(kind)], get_type_hints(kind)
-    texts = [place for place, name in enumerate(names) if is_text(types[name])]
-    known = {text for place in texts for text in set(map(attrgetter(names[place]), lines))}
-    rows = map(attrgetter(*names), lines)  # None is an empty cell
+    types = get_type_hints(kind)
+    _write_rows(path, types, [*map(attrgetter(*types), lines)])
+
+
+def _write_rows(path: Path, types: Mapping[str, Any], rows: Sequence[Sequence[Any]]) -> None:
+    texts = [place for place, type_ in enumerate(types.values()) if is_text(type_)]
+    is_plain = all(text == to_cell(text) for place in texts for text in {row[place] for row in rows})
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(_Rows(file), lineterminator=_Rows.END)
-        writer.writerow(names)
-        plain = all(text == to_cell(text) for text in known)
-        writer.writerows(rows if plain else (_cells(row, texts) for row in rows))
+        writer.writerow(types)
+        writer.writerows(rows if is_plain else (_cells(row, texts) for row in rows))  # None is an empty cell
 
 
 def lines_in(data: bytes, kind: type[Line], path: Path, *, measure: str | None = None) -> tuple[Line, ...]:
     """Return the rows of a table, by a measure or all."""
-    types = get_type_hints(kind)
+    return tuple(map(kind, *_read_columns(data, get_type_hints(kind), path, measure)))
+
+
+def _read_columns(data: bytes, types: Mapping[str, Any], path: Path, measure: str | None = None) -> list[list[Any]]:
     columns = {name: _ARROW_TYPES.get(type_, pa.string()) for name, type_ in types.items()}
     parsing = ParseOptions(newlines_in_values=True)
     converting = ConvertOptions(column_types=columns, null_values=[""], strings_can_be_null=False)
@@ -78,7 +83,7 @@ def lines_in(data: bytes, kind: type[Line], path: Path, *, measure: str | None =
             raise ValueError(f"the columns are {found}, not {', '.join(columns)}")
         if measure is not None:
             table = table.filter(pc.equal(table["measure"], strings([to_cell(measure)])[0]))
-        return tuple(map(kind, *(_column(name, types[name], table[name]) for name in columns)))
+        return [_column(name, type_, table[name]) for name, type_ in types.items()]
     except (pa.ArrowException, ValueError) as error:
         raise InputError(f"{path}: {str(error)[:300]}; restore the record") from None
 
@@ -114,48 +119,40 @@ def is_text(type_: Any) -> bool:
     return type_ is str or get_origin(type_) is Literal
 
 
-@dataclass(frozen=True)
-class _ChangeRow:
-    """Row of `movers.csv`: a query with one of its documents."""
+_QUERY = attrgetter("dataset", "model", "baseline", "query_id", "measure", "before", "after", "change")
+_DOCUMENT = attrgetter("doc_id", "grade", "before", "after")
+_MOVERS = dict.fromkeys(("dataset", "model", "baseline", "query_id", "measure"), str) | {
+    **dict.fromkeys(("before", "after", "change"), float),
+    "doc_id": str,
+    "grade": float | None,
+    "rank_before": int | None,
+    "rank_after": int | None,
+}
+"""Columns of `movers.csv`, a row per query and document: of the query, then of the document."""
 
-    dataset: str
-    model: str
-    baseline: str
-    query_id: str
-    measure: str
-    before: float
-    after: float
-    change: float
-    doc_id: str = ""
-    grade: float | None = None
-    rank_before: int | None = None
-    rank_after: int | None = None
-
-
-_OF_QUERY = 8  # columns; the others are of the document
+_UNREAD, _NONE = ("", None, None, None), ("", 0.0, None, None)  # documents that are unknown, and no documents
 
 
 def write_query_changes(path: Path, query_changes: Sequence[QueryChange]) -> None:
     """Write the queries in their order, each with its documents."""
-    none = RankedDocument("", 0.0, None, None)
     rows = [
-        _ChangeRow(*[*vars(query).values()][:_OF_QUERY], *document)
+        (*_QUERY(query), *document)
         for query in query_changes
-        for document in ([()] if query.documents is None else map(astuple, query.documents or [none]))
+        for document in ([_UNREAD] if query.documents is None else [*map(_DOCUMENT, query.documents)] or [_NONE])
     ]
-    write_lines(path, _ChangeRow, rows)
+    _write_rows(path, _MOVERS, rows)
 
 
 def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
     """Return the queries in the file."""
-    own = attrgetter("dataset", "model", "baseline", "query_id", "measure")
-    return tuple(_query([*rows]) for _, rows in groupby(lines_in(data, _ChangeRow, path), key=own))
-
-
-def _query(rows: Sequence[_ChangeRow]) -> QueryChange:
-    known = [RankedDocument(*astuple(row)[_OF_QUERY:]) for row in rows if row.grade is not None]
-    documents = tuple(document for document in known if document.grade > 0) if known else None
-    return QueryChange(*[*astuple(rows[0])[:_OF_QUERY], documents])
+    changes = []
+    for query, rows in groupby(zip(*_read_columns(data, _MOVERS, path), strict=True), key=itemgetter(*range(8))):
+        documents = [RankedDocument(*row[8:]) for row in rows if row[9] is not None]
+        relevant = tuple(document for document in documents if document.grade > 0)
+        changes.append(
+            QueryChange(**dict(zip(_MOVERS, query, strict=False)), documents=relevant if documents else None)
+        )
+    return tuple(changes)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,38 @@
-"""Results of work on a folder of records: lists, figures, reproductions and prunings."""
+"""Work on a folder of records: results, comparable figures, and the records that may be deleted.
+
+These old records stay:
+
+- accepted ones, because models are compared with them
+- references of gates in records that stay for another reason, or `last_passed` would chain all nights
+- those that are not delivered yet, to MLflow or the remote store
+- those at a place that was not named, which alone knows whether they are whole there
+- the last of each evaluation, which the next night looks back on
+- those whose manifest cannot be read, because nothing is known of them
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_type_hints
+
+import numpy as np
+import pyarrow as pa
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import TABLES
+from rankledger.pipeline.record.folder import RecordEntry
+from rankledger.pipeline.record.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.tables import damaged_files, is_text, lines_in
+from rankledger.pipeline.support.arrow import numpy_of
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.progress import each
 
 
 @dataclass(frozen=True)
@@ -57,32 +81,18 @@ class RecordList:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class RecordedFigure:
-    """Figure of a record.
+@dataclass(frozen=True, kw_only=True)
+class RecordedFigure(Estimate):
+    """Figure of a record, with the attributes of `Estimate`.
 
     Attributes:
         evaluation_id: Evaluation id.
         date: Night.
-        dataset: Dataset. `*` for the mean of all datasets.
-        model: Model.
-        slice: `all`, or `column=value`.
-        measure: Measure as it is written.
-        estimate: Figure.
-        ci_low: Lower end of its confidence interval. None if there is none.
-        ci_high: Upper end.
         fingerprint: Fingerprint of the measure's definition. Empty if unknown.
     """
 
     evaluation_id: str
     date: str
-    dataset: str
-    model: str
-    slice: str
-    measure: str
-    estimate: float
-    ci_low: float | None
-    ci_high: float | None
     fingerprint: str
 
 
@@ -227,3 +237,132 @@ class PruneResult:
     n_cached_bytes: int
     stays: Mapping[str, int]
     failures: tuple[str, ...] = ()
+
+
+_LINES = {table.file: table.row for name, table in TABLES.items() if name not in ("changes", "verdicts")}
+
+FIGURES = (*_LINES, SCORES, REPLICATES)
+"""The files that the same inputs, config and seed give byte by byte, the shortest first."""
+
+_KEYS = ("dataset", "model", "replicate", "baseline", "slice", "measure", "query_id", "curve", "at")
+"""What a row is called by, where it has them."""
+
+
+def read_figures(path: Path) -> ComparedFigures:
+    """Return the figures in a file of a record."""
+    return _of_lines(path) if path.name in _LINES else _of_scores(path)
+
+
+def _of_lines(path: Path) -> ComparedFigures:
+    kind = _LINES[path.name]
+    try:
+        lines = lines_in(path.read_bytes(), kind, path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
+    types = get_type_hints(kind)
+    columns = {name: [getattr(line, name) for line in lines] for name in types}
+    figures = {name: cells for name, cells in columns.items() if name not in _KEYS}
+    numbers = {name: cells for name, cells in figures.items() if not is_text(types[name])}
+    return ComparedFigures(
+        file=path.name,
+        rows=list(zip(*(map(str, columns[name]) for name in _KEYS if name in columns), strict=True)),
+        numbers={name: np.array(cells, dtype=np.float64) for name, cells in numbers.items()},
+        blank={name: np.array([cell is None for cell in cells], dtype=bool) for name, cells in numbers.items()},
+        words={name: cells for name, cells in figures.items() if is_text(types[name])},
+    )
+
+
+def _of_scores(path: Path) -> ComparedFigures:
+    table = scores_in(path)
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    numbers = {name: column for name, column in columns.items() if pa.types.is_floating(column.type)}
+    flags = {name: column for name, column in columns.items() if pa.types.is_boolean(column.type)}
+    return ComparedFigures(
+        file=path.name,
+        rows=list(zip(*(columns[name].to_pylist() for name in _KEYS if name in columns), strict=True)),
+        numbers={name: numpy_of(column.fill_null(float("nan")), np.float64) for name, column in numbers.items()},
+        blank={name: np.array(column.is_null().to_pylist(), dtype=bool) for name, column in numbers.items()},
+        words={name: [str(flag) for flag in column.to_pylist()] for name, column in flags.items()},
+    )
+
+
+ACCEPTED = "accepted"
+_NEEDED = "baseline of a record that stays"
+LAST = "the last of its evaluation"
+_UNDELIVERED = "not delivered yet"
+ELSEWHERE = "stored remotely; name the store with --records"
+
+
+def stored_records(records: Records) -> Iterator[RecordEntry]:
+    """Yield every record whose manifest can be read, the last night first."""
+    entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
+    readable = filter(_can_be_read, each("Reading records", entries, len(entries), "records"))
+    yield from sorted(readable, key=lambda entry: entry.manifest.order, reverse=True)
+
+
+def _can_be_read(entry: RecordEntry) -> bool:
+    try:
+        _ = entry.manifest
+    except OtherSchemaError:
+        raise
+    except InputError:
+        return False
+    return True
+
+
+def reasons_to_stay(
+    stored: Iterable[RecordEntry], records: Records, *, before: datetime, accepted: Collection[str]
+) -> dict[str, str]:
+    """Return why records that began before a moment stay, by id. Those that may be deleted are left out."""
+    all_ = list(stored)
+    old = [found for found in all_ if begun(found.evaluation_id) < before]
+    last = _last_records(all_, records)
+    reasons: dict[str, str] = {}
+    for found in old:
+        if found.evaluation_id in accepted:
+            reasons[found.evaluation_id] = ACCEPTED
+        elif found.evaluation_id in last:
+            reasons[found.evaluation_id] = LAST
+        elif records.remote is None and found.manifest.records:
+            reasons[found.evaluation_id] = ELSEWHERE
+        elif _is_undelivered(found, records):
+            reasons[found.evaluation_id] = _UNDELIVERED
+    going = {found.evaluation_id for found in old} - reasons.keys()
+    staying = [found for found in all_ if found.evaluation_id not in going]
+    needed = {evaluation_id for found in staying for evaluation_id in _held_against(found)}
+    return reasons | dict.fromkeys(sorted(going & needed), _NEEDED)
+
+
+def clear_leftovers(records: Records, *, before: datetime) -> None:
+    """Delete old records without a manifest from a remote store, left by an interrupted process."""
+    if (remote := records.remote) is None:
+        return
+    for evaluation_id in remote.folders():
+        if not is_evaluation_id(evaluation_id) or (records.folder / evaluation_id).is_dir():
+            continue
+        is_whole = remote.has(f"{evaluation_id}/{MANIFEST}")
+        if not is_whole and all(written < before for written in remote.written(evaluation_id)):
+            remote.delete_folder(evaluation_id)
+
+
+def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:
+    last: set[str] = set()
+    known: set[str] = set()
+    for found in stored:
+        if not found.manifest.repeats and found.manifest.name not in known:
+            last.add(found.evaluation_id)
+            if not records.has_here(found.evaluation_id) or not any(damaged_files(found.record)):
+                known.add(found.manifest.name)
+    return last
+
+
+def _is_undelivered(found: RecordEntry, records: Records) -> bool:
+    wanted = found.manifest.is_tracked
+    if wanted and read_receipt(records, found.evaluation_id) is None:
+        return True
+    return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/{MANIFEST}")
+
+
+def _held_against(found: RecordEntry) -> Iterator[str]:
+    for models in found.manifest.baselines.values():
+        yield from (held.record for held in models.values() if held.record is not None)

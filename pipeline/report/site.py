@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from rankledger.pipeline.history.history import HistoryEntry, history_of, nights_of
 from rankledger.pipeline.history.views import History
 from rankledger.pipeline.inference.tables import ALL
-from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.evaluation import Evaluation, Tables, find_state
+from rankledger.pipeline.record.folder import RecordEntry, scan_records
 from rankledger.pipeline.record.manifest import Manifest, is_evaluation_id, read_typed
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.headline import headline_of

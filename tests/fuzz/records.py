@@ -22,11 +22,12 @@ from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.delivery.alerts import AlertLog, NightState, TargetLog, send_alerts
 from rankledger.pipeline.history.compare import compare
 from rankledger.pipeline.history.history import history
-from rankledger.pipeline.record.nights import ClaimFile, read_claim
 from rankledger.pipeline.record.receipts import (
+    ClaimFile,
     PromotionReceipt,
     Receipt,
     SettledPromotion,
+    read_claim,
     read_promotions,
     read_receipt,
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.receipts import claim_night
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.errors import LockedError
 
@@ -23,7 +23,7 @@ HOLDING = """
 import sys
 from pathlib import Path
 from rankledger.pipeline.support.errors import LockedError
-from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.receipts import claim_night
 from rankledger.pipeline.record.store import open_records
 sys.stdin.readline()  # until all are ready
 try:

@@ -21,11 +21,16 @@ from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.gates.verdicts import overall_effect, overall_outcome
 from rankledger.pipeline.history.lookup import created_at
-from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import RecordEntry, scan_records
 from rankledger.pipeline.record.manifest import is_evaluation_id
-from rankledger.pipeline.record.nights import claim_alias
-from rankledger.pipeline.record.receipts import PromotionReceipt, SettledPromotion, read_promotions, write_receipt
+from rankledger.pipeline.record.receipts import (
+    PromotionReceipt,
+    SettledPromotion,
+    claim_alias,
+    read_promotions,
+    write_receipt,
+)
 from rankledger.pipeline.record.store import Records, digest_of
 from rankledger.pipeline.support.errors import LockedError, TrackingError
 

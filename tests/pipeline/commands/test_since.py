@@ -19,7 +19,7 @@ import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.evaluate import Evaluation
 from rankledger.pipeline.inference.tables import ChangeSince
-from rankledger.pipeline.record.folder import FIGURES
+from rankledger.pipeline.record.upkeep import FIGURES
 from rankledger.pipeline.report.terminal import as_data
 from tests.support.planted_nights import (
     ACCEPTED,

@@ -15,8 +15,7 @@ import pytest
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.entries import RecordEntry, scan_records
-from rankledger.pipeline.record.folder import new_evaluation_id, read_record
+from rankledger.pipeline.record.folder import RecordEntry, new_evaluation_id, read_record, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.support.errors import InputError

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from rankledger.pipeline.record.nights import claim_alias, claim_night
+from rankledger.pipeline.record.receipts import claim_alias, claim_night
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.support.errors import InputError, LockedError
 
@@ -193,7 +193,7 @@ def test_a_killed_holder_on_this_machine_blocks_nobody(here):
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from rankledger.pipeline.record.nights import claim_alias, claim_night\n"
+        "from rankledger.pipeline.record.receipts import claim_alias, claim_night\n"
         "from rankledger.pipeline.record.store import Records\n"
         "with claim_night(Records(Path(sys.argv[1])), 'nightly', '2026-11-20') as claim:\n"
         "    claim.begin('unfinished')\n"

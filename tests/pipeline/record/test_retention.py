@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.record.manifest import begun
-from rankledger.pipeline.record.retention import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.record.upkeep import clear_leftovers, reasons_to_stay, stored_records
 from tests.support.manifests import manifest
 
 OLD, NEW = "20260101T000000Z-nightly-00000001", "20260901T000000Z-nightly-00000002"

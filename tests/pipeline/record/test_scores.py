@@ -11,9 +11,9 @@ from pyarrow import parquet
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.tables import Estimate, VarianceComponents
-from rankledger.pipeline.record.folder import read_figures
 from rankledger.pipeline.record.scores import write_scores
 from rankledger.pipeline.record.tables import write_lines
+from rankledger.pipeline.record.upkeep import read_figures
 
 
 def test_an_empty_cell_is_no_figure(tmp_path):

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from rankledger.pipeline.history.views import History, Night, Series
 from rankledger.pipeline.inference.changepoints import FalseSteps, LevelChange
+from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
 from rankledger.pipeline.report.changes import (
@@ -207,9 +208,9 @@ def cells(text: str) -> list[list[str]]:
 
 
 def figure(number: int, fingerprint: str = "f0") -> RecordedFigure:
-    return RecordedFigure(
-        f"{ID[:-8]}{number:08x}", "2026-11-20", "web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, fingerprint
-    )
+    line = Estimate("web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, None, 7, 0, 0)
+    where = {"evaluation_id": f"{ID[:-8]}{number:08x}", "date": "2026-11-20", "fingerprint": fingerprint}
+    return RecordedFigure(**vars(line), **where)
 
 
 def row(**changes: object) -> list[str]:
