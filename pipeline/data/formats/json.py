@@ -314,15 +314,11 @@ def _unfolded(part: FilePart) -> FilePart:
     columns = find_columns(found, (*part.kind.ids, *filter(None, [part.kind.value])), part.names)
     if columns is None:
         return replace(part, content=found)
-    for doubled in (key for holder in _objects_in(found) for key in holder.doubled):
+    holders = [found, *(found.values() if isinstance(found, dict) else found)]
+    for doubled in (key for holder in holders if isinstance(holder, JsonObject) for key in holder.doubled):
         raise InputError(f"{part.path}: '{shorten(doubled)}' occurs twice; keep one")
     rows = (json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
     return replace(part, format=_ROWS, stored=pa.py_buffer("\n".join(rows).encode()))
-
-
-def _objects_in(found: Any) -> Iterator[JsonObject]:
-    holders = [found, *(found.values() if isinstance(found, dict) else found)]
-    return (holder for holder in holders if isinstance(holder, JsonObject))
 
 
 def _queries(part: FilePart) -> dict[str, JsonObject]:

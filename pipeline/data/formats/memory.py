@@ -100,7 +100,11 @@ def _tuple(value: str | None) -> str:
 def describe_rows(part: FilePart, table: pa.Table) -> InputFile:
     """Return size and digest of an input's rows, which do not depend on the type of the data."""
     digest, size = hashlib.sha256(), 0
-    for piece in chain(*(_canonical(name, table.column(name)) for name in table.column_names), _others(part)):
+    pieces = [_canonical(name, table.column(name)) for name in table.column_names]
+    if len(part.kind.ids) == 1:  # a table of queries or documents, of which all columns count
+        others = (json.dumps([name, *_cells(part, [name])[name]], default=str) for name in sorted({*_columns(part)}))
+        pieces.append(memoryview(text.encode()) for text in others)
+    for piece in chain(*pieces):
         digest.update(piece)
         size += len(piece)
     return InputFile(f"{part.path} (in memory)", size, digest.hexdigest())
@@ -129,13 +133,6 @@ def _texts(chunks: Sequence[pa.StringArray]) -> Iterator[memoryview]:
     for chunk, own in zip(chunks, bounds, strict=True):
         if chunk.buffers()[2] is not None:
             yield memoryview(chunk.buffers()[2])[own[0] : own[-1]]
-
-
-def _others(part: FilePart) -> Iterator[memoryview]:
-    if len(part.kind.ids) == 1:
-        for name in sorted({*_columns(part)}):
-            text = json.dumps([name, *_cells(part, [name])[name]], default=str)
-            yield memoryview(text.encode())
 
 
 def _is_frame(data: object) -> bool:

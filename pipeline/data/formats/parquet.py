@@ -100,14 +100,10 @@ def _chains(found: pa.DataType, chain: KeyChain) -> Iterator[KeyChain]:
     if pa.types.is_struct(found):
         for inner in found:
             yield from _chains(inner.type, (*chain, inner.name))
-    elif not _is_list(found):
+    elif not (pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)):
         yield chain
     elif EACH not in chain:
         yield from _chains(found.value_type, (*chain, EACH))
-
-
-def _is_list(found: pa.DataType) -> bool:
-    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found))
 
 
 def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
