@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from rankledger.pipeline.delivery.outbox import SyncResult, sync
     from rankledger.pipeline.explain import Explanation
     from rankledger.pipeline.history.compare import compare
-    from rankledger.pipeline.history.comparison import ComparisonReport
-    from rankledger.pipeline.history.history import history
+    from rankledger.pipeline.history.comparison import ComparisonReport, PowerPlan
+    from rankledger.pipeline.history.history import History, history
     from rankledger.pipeline.history.lookup import Accepted
-    from rankledger.pipeline.history.power import PowerPlan
-    from rankledger.pipeline.history.views import History
     from rankledger.pipeline.record.upkeep import FigureMatch, PruneResult, RecordList, Reproduction
     from rankledger.pipeline.report import TableStyle
     from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError
@@ -95,11 +93,9 @@ _MODULES = {
     "pipeline.delivery.outbox": ("SyncResult", "sync"),
     "pipeline.explain": ("Explanation",),
     "pipeline.history.compare": ("compare",),
-    "pipeline.history.comparison": ("ComparisonReport",),
-    "pipeline.history.history": ("history",),
     "pipeline.history.lookup": ("Accepted",),
-    "pipeline.history.power": ("PowerPlan",),
-    "pipeline.history.views": ("History",),
+    "pipeline.history.comparison": ("ComparisonReport", "PowerPlan"),
+    "pipeline.history.history": ("History", "history"),
     "pipeline.record.upkeep": ("FigureMatch", "PruneResult", "RecordList", "Reproduction"),
     "pipeline.report": ("TableStyle",),
     "pipeline.support.errors": ("InputError", "InputWarning", "LockedError"),

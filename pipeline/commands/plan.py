@@ -11,8 +11,8 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.config.paths import split_reference
 from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.history.comparison import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
-from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.history.references import References, Sides, open_sides, record_to_show, skipped
 from rankledger.pipeline.inference.intervals import Resampled, known
 from rankledger.pipeline.inference.power import POWER, Variation

@@ -39,7 +39,7 @@ from rankledger.pipeline.data.outputs import (
 )
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.gates.evidence import Baseline
-from rankledger.pipeline.history.comparability import digest_inputs, name_needs
+from rankledger.pipeline.history.changes import ShownOutput, digest_inputs, name_needs
 from rankledger.pipeline.history.lookup import RecordHistory, Resolved, read_accepted, resolve
 from rankledger.pipeline.history.references import skipped
 from rankledger.pipeline.inference.tables import Since
@@ -467,6 +467,18 @@ class RecordedDataset:
         if not files:
             raise InputError(f"{self.record.path}: {model!r} was not evaluated on {self.planned.name!r}")
         return tasks[0], files
+
+    def shown_output(self, model: str, name: str) -> ShownOutput:
+        """Return a model's output under a name."""
+        task, files = self.output(model)
+        refuse_foreign_inputs(self.opened)
+
+        def ranks() -> RetrievedRanks | None:
+            with contextlib.suppress(InputError, OSError):
+                return retrieved_ranks(self, model)
+            return None
+
+        return ShownOutput(name, task.output.shown, files, ranks)
 
 
 def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:

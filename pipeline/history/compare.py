@@ -22,7 +22,15 @@ from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks, Scores
 from rankledger.pipeline.history.analysis import test_rule
 from rankledger.pipeline.history.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
-from rankledger.pipeline.history.changes import ChangeStep, changed_queries, counted_scores, oriented, split_change
+from rankledger.pipeline.history.changes import (
+    ChangeStep,
+    ShownDataset,
+    changed_queries,
+    counted_scores,
+    oriented,
+    query_details,
+    split_change,
+)
 from rankledger.pipeline.history.comparison import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
 from rankledger.pipeline.history.lookup import RecordHistory
 from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
@@ -308,8 +316,6 @@ class _Comparer:
                 yield from self._details(match, [pair for pair in scores if pair.dataset == match.name])
 
     def _details(self, match: Match, scores: Sequence[PairedScores]) -> Iterator[QueryDetail]:
-        from rankledger.pipeline.history.details import ShownDataset, query_details, recorded_output_of
-
         after, is_ranked = match.after, match.after.planned.kind == "rankings"
         refuse_foreign_inputs(after.opened)
         query_ids = dict.fromkeys(query.query_id for pair in scores for query in pair.largest_changes)
@@ -327,7 +333,7 @@ class _Comparer:
             sides = ((after, pair.model, pair.model), (match.before, pair.baseline_model, pair.baseline))
             for kept, model, name in sides:
                 with suppress(InputError):
-                    wanted.append((recorded_output_of(kept, model, name), own))
+                    wanted.append((kept.shown_output(model, name), own))
         yield from query_details(dataset, [*query_ids], wanted)
 
     def _scores(self, match: Match, pair: Pair, measure: Measure) -> PairedScores:

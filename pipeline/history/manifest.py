@@ -23,7 +23,7 @@ from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Failure, JudgedOutput
 from rankledger.pipeline.history.analysis import Analysis
-from rankledger.pipeline.history.comparability import digest_inputs, name_needs
+from rankledger.pipeline.history.changes import digest_inputs, name_needs
 from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest, TrackingState
 from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Environment, Output, RecordedMetric
 from rankledger.pipeline.record.workspace import Opened, Workspace

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rankledger.pipeline.history.comparison import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
-from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.changepoints import FEWEST_NIGHTS, FalseSteps, LevelChange
 from rankledger.pipeline.inference.tables import ALL, QueryChange, RankedDocument
 from rankledger.pipeline.record.manifest_parts import InputChange

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.history.views import History
+from rankledger.pipeline.history.history import History
 from rankledger.pipeline.inference.tables import PairedScores
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.changes import query_rows

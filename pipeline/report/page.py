@@ -16,10 +16,15 @@ from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Scores
-from rankledger.pipeline.history.changes import changed_queries, counted_scores, oriented
-from rankledger.pipeline.history.details import ShownDataset, ShownOutput, query_details, recorded_output_of
-from rankledger.pipeline.history.history import known_history
-from rankledger.pipeline.history.views import History
+from rankledger.pipeline.history.changes import (
+    ShownDataset,
+    ShownOutput,
+    changed_queries,
+    counted_scores,
+    oriented,
+    query_details,
+)
+from rankledger.pipeline.history.history import History, known_history
 from rankledger.pipeline.inference.tables import ALL, Comparison, CurvePoint, PairedScores, QueryChange
 from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.folder import read_query_changes, read_query_details, read_record
@@ -259,7 +264,7 @@ def _baseline_output(
     if record is None:
         return _current_output(scores.dataset, scores.baseline_model, opened, inputs)
     with suppress(InputError, OSError):
-        return recorded_output_of(recorded(record.path, scores.dataset), scores.baseline_model, scores.baseline)
+        return recorded(record.path, scores.dataset).shown_output(scores.baseline_model, scores.baseline)
     return None
 
 

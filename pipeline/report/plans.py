@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
-from rankledger.pipeline.history.comparison import RecordPair
-from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint
+from rankledger.pipeline.history.comparison import PowerLine, PowerPlan, PowerPoint, RecordPair
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import Block, Section, Words, text_table, write_charts

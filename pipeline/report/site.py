@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from rankledger.pipeline.history.history import HistoryEntry, history_of, nights_of
-from rankledger.pipeline.history.views import History
+from rankledger.pipeline.history.history import History, HistoryEntry, history_of, nights_of
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.evaluation import Evaluation, Tables, find_state
 from rankledger.pipeline.record.folder import RecordEntry, scan_records

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.history.views import Night
+from rankledger.pipeline.history.history import Night
 from rankledger.pipeline.inference.tables import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.text_table import TextTable, number, short_text

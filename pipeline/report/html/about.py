@@ -10,7 +10,7 @@ from typing import Any
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.history.views import History, Series
+from rankledger.pipeline.history.history import History, Series
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Estimate
 from rankledger.pipeline.record.manifest import Manifest, evaluation_name
 from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Output

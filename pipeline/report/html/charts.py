@@ -15,7 +15,7 @@ from rich.cells import cell_len, set_cell_size
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
-from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.history.history import Night, Series
 from rankledger.pipeline.inference.tables import ALL, CurvePoint, Estimate
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import Chart, isolated, write_each, write_figure
@@ -25,7 +25,7 @@ from rankledger.pipeline.report.text_table import number, printable, short_text
 from rankledger.pipeline.support.text import counted, to_cell
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.history.power import PowerPoint
+    from rankledger.pipeline.history.comparison import PowerPoint
 
 Cell = str | float | int | None
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.comparison import ComparisonReport, Side, night_label
-from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.history.history import Night, Series
 from rankledger.pipeline.inference.tables import ALL, Comparison
 from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.report.changes import figure_table, split_tables, summary, where

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from pydantic import AwareDatetime
 
 from rankledger.pipeline.data.joined import Failure
-from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import State
 from rankledger.pipeline.record.manifest_parts import Comparability

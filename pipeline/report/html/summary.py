@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
-from rankledger.pipeline.history.views import Series
+from rankledger.pipeline.history.history import Series
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, VarianceComponents
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_change, headline_of

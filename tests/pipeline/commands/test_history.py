@@ -14,8 +14,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.history.history import HistoryEntry, history, history_of
-from rankledger.pipeline.history.views import Series
+from rankledger.pipeline.history.history import HistoryEntry, Series, history, history_of
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
 from rankledger.pipeline.support.errors import InputError

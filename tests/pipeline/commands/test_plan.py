@@ -15,7 +15,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.commands.plan import plan
-from rankledger.pipeline.history.power import PowerLine, PowerPlan
+from rankledger.pipeline.history.comparison import PowerLine, PowerPlan
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.plans import notes
 from rankledger.pipeline.support.errors import InputError

@@ -16,7 +16,7 @@ import rankledger
 from rankledger.pipeline.commands import report as reporting
 from rankledger.pipeline.commands.nightly import nightly
 from rankledger.pipeline.commands.report import report
-from rankledger.pipeline.history.views import History
+from rankledger.pipeline.history.history import History
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.support.errors import InputError

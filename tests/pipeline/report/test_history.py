@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.changepoints import FalseSteps, LevelChange
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.manifest_parts import InputChange

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.changepoints import LevelChange
 from rankledger.pipeline.inference.tables import PairedScores, QueryChange, RankedDocument
 from rankledger.pipeline.report.markdown import markdown

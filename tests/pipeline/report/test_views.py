@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.history.history import History, Night, Series
 
 
 def test_a_history_prints_a_line_per_night():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.history.history import Night, Series
 from rankledger.pipeline.inference.changepoints import LevelChange
 from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.html.charts import Chart, nights, sparkline

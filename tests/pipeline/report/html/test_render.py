@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.report import terminal
 from rankledger.pipeline.report.html import blocks, charts, render
 from rankledger.pipeline.report.html.render import html

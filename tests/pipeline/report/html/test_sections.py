@@ -10,7 +10,7 @@ from html import unescape
 from markupsafe import Markup
 
 from rankledger.pipeline.data.joined import Failure
-from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.tables import ChangeSince
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.record.manifest_parts import InputChange

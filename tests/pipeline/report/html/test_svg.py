@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.history.history import Night, Series
 from rankledger.pipeline.inference.changepoints import LevelChange
 from rankledger.pipeline.inference.tables import CurvePoint, Estimate, PairedScores, QueryChange
 from rankledger.pipeline.record.manifest_parts import InputChange
