@@ -101,6 +101,7 @@ def _git_output(repository: Path, *arguments: str) -> str | None:
 
 _SHARE = 0.5  # of the memory that there is: the rest is left to files that the system keeps, and to others
 _UNKNOWN = 150e6  # bytes, about what a process takes once it has read judgments
+_GROUPS, _GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")  # memory limits, and the process's own group
 _UNITS = ("GiB", "MiB", "KiB")
 
 
@@ -136,21 +137,21 @@ def format_bytes(n_bytes: float) -> str:
     return f"{math.ceil(n_bytes)}B"
 
 
-def physical_memory(*, _groups: Path = Path("/sys/fs/cgroup"), _own: Path = Path("/proc/self/cgroup")) -> float:
+def physical_memory() -> float:
     """Return the bytes of this machine or container. Infinite if unknown."""
     known = hasattr(os, "sysconf")
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else math.inf
-    return min([machine, *_limits_of_groups(_groups, _own)])
+    return min([machine, *_limits_of_groups()])
 
 
-def _limits_of_groups(groups: Path, own: Path) -> Iterator[float]:
+def _limits_of_groups() -> Iterator[float]:
     with suppress(OSError):
-        for line in own.read_text(encoding="utf-8").splitlines():
+        for line in _GROUP.read_text(encoding="utf-8").splitlines():
             number, _, path = line.split(":", 2)
             group = PurePosixPath(path.lstrip("/") if number == "0" else "")
             for each in (group, *group.parents):
                 with suppress(OSError, ValueError):
-                    yield float((groups / each / "memory.max").read_text(encoding="ascii"))
+                    yield float((_GROUPS / each / "memory.max").read_text(encoding="ascii"))
 
 
 def give_back_memory() -> None:

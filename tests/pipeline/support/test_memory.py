@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.support import environment
 from rankledger.pipeline.support.environment import MemoryLimit, format_bytes, physical_memory
 
 GIB = 1 << 30
@@ -60,20 +60,20 @@ def test_bytes_in_the_greatest_unit(n_bytes, text):
     assert format_bytes(n_bytes) == text
 
 
-def test_control_groups_limit_the_memory(tmp_path):
+def test_control_groups_limit_the_memory(tmp_path, monkeypatch):
     """The least of the own group's limit and those around it; `max` is none, a group without a file neither."""
     own = tmp_path / "cgroup"
     own.write_text("12:cpu:/elsewhere\n0::/jobs/night\n")
     (tmp_path / "groups/jobs/night").mkdir(parents=True)
+    monkeypatch.setattr(environment, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(environment, "_GROUP", own)
 
-    def memory() -> float:
-        return physical_memory(_groups=tmp_path / "groups", _own=own)
-
-    machine = memory()
+    machine = physical_memory()
     (tmp_path / "groups/jobs/night/memory.max").write_text("max\n")
-    assert memory() == machine
+    assert physical_memory() == machine
     (tmp_path / "groups/jobs/memory.max").write_text("3000000\n")
-    assert memory() == 3_000_000
+    assert physical_memory() == 3_000_000
     (tmp_path / "groups/memory.max").write_text("2000000\n")
-    assert memory() == 2_000_000
-    assert physical_memory(_groups=tmp_path, _own=Path("nowhere")) == machine
+    assert physical_memory() == 2_000_000
+    monkeypatch.setattr(environment, "_GROUP", tmp_path / "nowhere")
+    assert physical_memory() == machine
