@@ -28,7 +28,7 @@ from rankledger.pipeline.record.receipts import (
     read_target_receipt,
     write_receipt,
 )
-from rankledger.pipeline.record.store import DamagedError, Records, digest_of, open_records
+from rankledger.pipeline.record.store import DamagedError, Records, digest_of, open_records, own_places
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.support.own_code import find_installed, installed, reason_of
@@ -220,9 +220,23 @@ def sync(
         InputError: The records location is invalid.
         OSError: The records location cannot be reached.
     """
+    places = {"": records}
+    if records is None:  # records at a URL are in the runs folder, too
+        places |= {name: place for name, place in own_places(Path(runs_dir)).items() if "://" not in place}
+    synced: set[Path] = set()
+    for name, place in places.items():
+        workspace = Workspace.open(runs_dir, place, tracking_uri)
+        folder = workspace.records.folder.resolve()
+        if name and not folder.is_dir():
+            yield SyncResult(name, reason=f"{folder}: folder not found. Check `records` in the config.")
+        elif folder not in synced:
+            synced.add(folder)
+            yield from _sync_place(workspace, again=again)
+
+
+def _sync_place(workspace: Workspace, *, again: bool) -> Iterator[SyncResult]:
     from rankledger.pipeline.delivery.alerts import sync_alerts  # here, because its HTTP and TLS take time to import
 
-    workspace = Workspace.open(runs_dir, records, tracking_uri)
     clear_left_behind(workspace.records, workspace.runs_dir)
     with Stores(open_store, workspace) as stores:
         syncer = _Syncer(workspace, stores, again=again)
