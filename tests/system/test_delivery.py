@@ -85,7 +85,7 @@ def test_what_is_too_much_for_one_request_takes_several(mlflow, tmp_path):
     }
     manifest = whole(dict(base.manifest) | changes)
     summary = tuple(Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures)
-    record = write_tables(tmp_path / "many", manifest, {"estimates": summary})
+    record = write_tables(tmp_path / "many", manifest, {"estimates": summary}, config="name: wide\n")
     with proxy_to(mlflow) as between:
         tracked = track(record, uri=between.uri, artifacts=tmp_path, max_metrics=200)
         n_batches = sum(call.path.endswith("/log-batch") for call in between.calls)
