@@ -225,11 +225,13 @@ _MOST_MISSED = 7  # nights after which an output is no longer missed
 
 
 def find_vanished(history: RecordHistory, planned: Plan, accepted: Path) -> list[DataWarning]:
-    """Return a warning for each output of the last nights that the plan no longer has.
+    """Return a warning for each output of the last nights that the plan of a night no longer has.
 
     A night is looked at if it is one of the last seven and no later night was accepted. An output of a dataset that the
     plan no longer has is one warning for the dataset.
     """
+    if planned.date is None:  # who tries models at a desk misses none of them
+        return []
     datasets = {dataset.was: dataset.name for dataset in planned.datasets if dataset.was}
     datasets |= {dataset.name: dataset.name for dataset in planned.datasets}
     models = {model.was: name for name, model in planned.models.items() if model.was}
