@@ -10,17 +10,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
-    "files": 228,
-    "lines": 55_700,
-    "code": 39_300,
-    "docstrings": 7_200,
-    "records": 361,
-    "mirrored": 51,
+    "files": 190,
+    "lines": 54_100,
+    "code": 38_200,
+    "docstrings": 7_100,
+    "records": 306,
+    "mirrored": 28,
     "cycle": 0,
     "upward": 0,
-    "closure": 176,
-    "parameters": 22,
-    "test_lines": 80_400,
+    "closure": 142,
+    "parameters": 14,
+    "test_lines": 79_950,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
