@@ -62,7 +62,7 @@ class Workspace:
         records: str | None = None,
         tracking_uri: str | None = None,
         *,
-        wanted: str | None = None,
+        wanted: str | Path | None = None,
     ) -> Workspace:
         """Open the workspace of a runs folder.
 
@@ -78,7 +78,7 @@ class Workspace:
         if is_config:
             place = Planning(load(str(records), ["tracking=", "notify="]), None).records()
         elif place is None and wanted is not None:
-            place = _find_place(runs, wanted)
+            place = _find_place(runs, str(wanted))
         opened = open_records(runs, place)
         if wanted is not None and place is not None and (records is None or is_config):
             opened = _use_reachable(opened, runs)

@@ -74,8 +74,15 @@ class Workers:
 
         _stop_processes_at_exit()
         parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator")
-        results: Iterator[T] = parallel(joblib.delayed(function)(*call) for call in calls)
+        folder = Path.cwd()
+        results: Iterator[T] = parallel(joblib.delayed(_call_in_folder)(folder, function, *call) for call in calls)
         return results
+
+
+def _call_in_folder(folder: Path, function: Callable[..., T], *call: Any) -> T:
+    """Call a function in the caller's folder. Processes are reused by a caller that changed its folder."""
+    os.chdir(folder)
+    return function(*call)
 
 
 @cache

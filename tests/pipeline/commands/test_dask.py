@@ -34,7 +34,7 @@ def test_the_scheduler_of_a_command_implies_the_backend(config):
 def test_the_config_chooses_a_cluster_and_a_command_another_backend(config):
     loaded = load(config, ["execution.backend=dask", f"execution.scheduler={ADDRESS}"]).config
 
-    assert workers_of(loaded).scheduler == DaskScheduler(ADDRESS, 60.0)
+    assert workers_of(loaded).dask == DaskScheduler(ADDRESS, 60.0)
     assert workers_of(loaded, backend="threads") == Workers()
     assert workers_of(loaded, jobs=2, backend="processes") == Workers(2, "processes")
     assert workers_of(load(config, ["execution.jobs=3", "execution.backend=processes"]).config, jobs=2) == Workers(

@@ -164,6 +164,14 @@ def test_calls_share_the_threads(workers, n_calls, expected):
     assert workers.share(n_calls) == expected
 
 
+def test_processes_follow_the_caller_to_another_folder(tmp_path, monkeypatch):
+    """Processes are reused, and a config names files from the folder of its caller."""
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert Workers(2, "processes").run("Looking", os.getcwd, [(), ()]) == [str(tmp_path / name)] * 2
+
+
 def test_threads_share_a_process_and_processes_do_not():
     """The backend is what it says."""
     calls = [(number,) for number in range(4)]
