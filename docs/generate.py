@@ -90,7 +90,7 @@ AVERAGED = {
 
 
 def pages() -> dict[Path, str]:
-    """Every page that has a generated part, and what it should hold."""
+    """Return every page with a generated part, and its expected text."""
     parts = {
         "config": _config,
         "metrics": _metrics,
@@ -129,17 +129,17 @@ def _config() -> Iterator[str]:
 
 
 def _mapping(section: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A section's schema without the shorthand that may stand for it."""
+    """Return the schema of a section without its shorthand."""
     return next(found for found in (section, *section.get("anyOf", [])) if "properties" in found)
 
 
 def _referred(value: Mapping[str, Any]) -> str:
-    """The definition that stands for a value; a section's own description is not repeated beside it."""
+    """Return the name of the definition of a value."""
     return str(value["$ref"]).rpartition("/")[2]
 
 
 def _shape(value: Mapping[str, Any]) -> str:
-    """What may be written, in words."""
+    """Describe the allowed values."""
     if "$ref" in value:
         return SHOWN[_referred(value)]
     if words := value.get("enum", [value["const"]] if "const" in value else []):
@@ -196,7 +196,7 @@ def _metrics() -> Iterator[str]:
 
 
 def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
-    """What the list says of one metric."""
+    """Yield the lines on one metric."""
     yield f"written `{_written(metric)}`: `{metric.formula}`; {BETTER[metric.direction]}"
     yield f"value: {re.sub(r'^.Q,.[,;] ', '', ' '.join(text['Returns']))}"
     if metric.per == "dataset":
@@ -239,7 +239,7 @@ def _names() -> Iterator[str]:
 
 
 def _agreement() -> Iterator[str]:
-    """Each metric with the tools it was compared with, and those that only have a name for it."""
+    """Yield a row per metric with the tools that it was compared with, and tools with a name only."""
     compared = _compared()
     yield from ("| metric | figures compared, and the greatest difference | has it, too |", "|---|---|---|")
     for metric in METRICS:
@@ -259,7 +259,7 @@ def _agreement() -> Iterator[str]:
 
 
 def _compared() -> dict[tuple[str, str], tuple[int, float]]:
-    """By metric and tool, how many figures the tests compare, and the greatest difference: see docs/agreement.csv."""
+    """Return the number of compared values and the maximum difference by metric and tool, from docs/agreement.csv."""
     found: dict[tuple[str, str], tuple[int, float]] = {}
     with (FOLDER / "agreement.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -279,13 +279,13 @@ def _metric_names(alias: MetricAlias) -> set[str]:
 
 
 def _theirs(name: str) -> str:
-    """A name of another tool; `…` stands for a number, or for the rest of the name."""
+    """Return a name of another tool, with `…` for a number or for the rest of the name."""
     plain, _, parameter = name.replace("#", "…").replace("*", "…").partition("(")
     return f"`{plain}` with `{parameter.rstrip(')')}`" if parameter else f"`{plain}`"
 
 
 def _ours(alias: MetricAlias) -> str:
-    """What it is here; `…` stands for the number in the name, and for what lies between two measures of one metric."""
+    """Return our measures for an alias, with `…` for the number, and between two measures of one metric."""
     shown: list[str] = []
     for _, found in itertools.groupby(alias.measures, lambda ours: re.split(r"\W", ours)[0]):
         measures = [f"`{ours.replace('#', '…')}`" for ours in found]
@@ -294,7 +294,7 @@ def _ours(alias: MetricAlias) -> str:
 
 
 def _profiles() -> Iterator[str]:
-    """Every convention as every profile has it."""
+    """Yield a row per convention with its value in each profile."""
     yield from ("| convention |" + "".join(f" `{name}` |" for name in PROFILES), "|---" * (len(PROFILES) + 1) + "|")
     for convention in fields(Conventions):
         choices = []
@@ -308,7 +308,7 @@ def _profiles() -> Iterator[str]:
 
 
 def _profile_defaults() -> Iterator[str]:
-    """The parameters whose default a profile changes, beside the default that all others have."""
+    """Yield a row per parameter whose default a profile changes."""
     yield from ("| parameter | default | elsewhere |", "|---|---|---|")
     changed = [
         (metric, name) for profile in PROFILES.values() for metric, own in profile.defaults.items() for name in own
@@ -326,7 +326,7 @@ def _profile_defaults() -> Iterator[str]:
 
 
 def _reasons() -> Iterator[str]:
-    """Who does what, profile by profile."""
+    """Yield the reasons of each profile's choices."""
     for profile in PROFILES.values():
         yield from (f"### {profile.name}", "", f"{profile.tool}.", "")
         yield from _items(f"`{choice}`: {reason}" for choice, reason in profile.because.items())
@@ -340,13 +340,13 @@ def _reasons() -> Iterator[str]:
 
 
 def _items(texts: Iterable[str]) -> Iterator[str]:
-    """A list of these texts, in lines of at most 120 letters."""
+    """Yield a list of the texts in lines of at most 120 characters."""
     for text in texts:
         yield textwrap.fill(text, 120, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _docstring(documented: object) -> dict[str, list[str]]:
-    """The paragraphs of a docstring by heading; those before any heading under ''."""
+    """Return the paragraphs of a docstring by heading, '' before the first heading."""
     sections: dict[str, list[str]] = {"": []}
     heading = ""
     for line in (inspect.getdoc(documented) or "").splitlines():
@@ -363,7 +363,7 @@ def _docstring(documented: object) -> dict[str, list[str]]:
 
 
 def _meanings(lines: Iterable[str]) -> dict[str, str]:
-    """The meaning of each argument."""
+    """Return the meaning of each argument."""
     found: dict[str, str] = {}
     for line in lines:
         if line.startswith(" "):
@@ -375,7 +375,7 @@ def _meanings(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _parameter(parameter: Parameter) -> str:
-    """A parameter's default, and the other words it may be."""
+    """Describe the default of a parameter and its other values."""
     words = typing.get_args(parameter.type) if typing.get_origin(parameter.type) is typing.Literal else ()
     others = [f"`{word}`" for word in words if word != parameter.default]
     default = "none"
@@ -389,7 +389,7 @@ def _parameter(parameter: Parameter) -> str:
 
 
 def _written(metric: Metric) -> str:
-    """How a measure of the metric is written, what may be left out in brackets."""
+    """Return the notation of a measure of the metric, with optional parts in brackets."""
     required = [f"{parameter.name}=…" for parameter in metric.parameters.values() if parameter.required]
     given = f"({','.join(required)})" if required else ""
     return metric.name + given + {"refused": "", "optional": "[@k]", "required": "@k"}[metric.cutoff]
@@ -417,7 +417,7 @@ def _commands() -> Iterator[str]:
 
 
 def _paragraph(text: str) -> Iterator[str]:
-    """A paragraph of a command's help: text, examples, or words with their meanings."""
+    """Yield a paragraph of a command's help: text, examples, or a list."""
     if not text.startswith("\b\n"):
         yield from (text, "")
         return
@@ -433,7 +433,7 @@ def _paragraph(text: str) -> Iterator[str]:
 
 
 def _api() -> Iterator[str]:
-    """Every public name, functions first."""
+    """Yield every public name, functions first."""
     public = {name: getattr(rankledger, name) for name in rankledger.__all__}
     yield from ("## Functions", "")
     for name, found in public.items():
@@ -449,7 +449,7 @@ def _api() -> Iterator[str]:
 
 
 def _held(types: Mapping[str, type]) -> dict[str, type]:
-    """The types of our own that attributes of these types have, and theirs, by name."""
+    """Return the project's types in attributes of these types, and in theirs, by name."""
     held: dict[str, type] = {}
     left = [*types.values()]
     while left:
@@ -467,7 +467,7 @@ def _held(types: Mapping[str, type]) -> dict[str, type]:
 
 
 def _annotations(owner: type) -> dict[str, str]:
-    """The type of each attribute and property, as it is written."""
+    """Return the type of each attribute and property as source text."""
     found = {name: str(text) for base in reversed(owner.__mro__) for name, text in _own(base)}
     return {name: text for name, text in found.items() if not name.startswith("_")}
 
@@ -492,7 +492,7 @@ def _function(name: str, function: Callable[..., object]) -> Iterator[str]:
 
 
 def _signature(name: str, function: Callable[..., object]) -> list[str]:
-    """The call as it is written, an argument a line if it is long."""
+    """Return the call as source text, one argument per line if it is long."""
     signature = inspect.signature(function)
     arguments = [*_arguments(signature)]
     short = f"rankledger.{name}({', '.join(arguments)}) -> {signature.return_annotation}"
@@ -533,7 +533,7 @@ def _type(name: str, found: type) -> Iterator[str]:
 
 
 def _members(found: type) -> Iterator[str]:
-    """The public properties and methods of a type, with the first sentence about each."""
+    """Yield a row per public property and method with its first sentence."""
     for name, member in vars(found).items():
         if name.startswith("_"):
             continue
@@ -558,7 +558,7 @@ def _meanings_table(head: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _joined(lines: Iterable[str]) -> list[str]:
-    """The items of a section, each on a line; what is indented goes on with the item above."""
+    """Return the items of a section, one per line, with indented lines joined to their item."""
     found: list[str] = []
     for line in lines:
         if found and (line.startswith(" ") or ":" not in line):

@@ -241,26 +241,33 @@ class Lists(Protocol):
     @property
     def n_documents(self) -> int:
         """Documents in the catalogue, 0 if unknown."""
-        ...
 
     @property
-    def n_queries(self) -> int: ...
+    def n_queries(self) -> int:
+        """Number of queries."""
 
     @property
-    def popularity(self) -> Floats | None: ...
+    def popularity(self) -> Floats | None:
+        """Number of queries that consumed each document before, None if unknown."""
 
     @property
-    def features(self) -> Mapping[str, Sparse]: ...
+    def features(self) -> Mapping[str, Sparse]:
+        """Columns of the documents table by name."""
 
-    def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]: ...
+    def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
+        """Return the number of lists with each document, by document number."""
 
-    def unit_sums(self, k: int | None) -> tuple[Floats, int]: ...
+    def unit_sums(self, k: int | None) -> tuple[Floats, int]:
+        """Return the sum of the lists as unit vectors, and the number of nonempty lists."""
 
-    def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats: ...
+    def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
+        """Return the attention of each document over all lists, by document number."""
 
-    def wanted(self, rel: float) -> Floats: ...
+    def wanted(self, rel: float) -> Floats:
+        """Return the number of queries for which each document is relevant."""
 
-    def consumed(self) -> Floats: ...
+    def consumed(self) -> Floats:
+        """Return the number of queries that consumed each document before."""
 
 
 def item_coverage(block: Lists, *, k: int | None = None) -> float:

@@ -27,7 +27,7 @@ from rankledger.pipeline.record.receipts import clear_left_behind
 from rankledger.pipeline.record.workspace import Opened, Workspace, evaluated_inputs, with_python_advice
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.page import new_page
-from rankledger.pipeline.scoring import bound_ties, families, score
+from rankledger.pipeline.scoring import bound_ties, join_replicates, score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
@@ -58,7 +58,8 @@ def evaluate_opened(
         InputError: Judgments, queries or documents are wrong.
         OSError: The record could not be written.
     """
-    config, bugs = opened.loaded.config, list[Exception]()
+    config = opened.loaded.config
+    bugs: list[Exception] = []  # of pages, without which the record is whole
     if recorded:
         clear_left_behind(workspace.records, workspace.runs_dir)
     tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
@@ -76,7 +77,7 @@ def evaluate_opened(
         if recorded and (evaluation.results or allow_empty):
             evaluation = _write_with_pages(evaluation, opened, inputs, workspace, bugs)
             evaluation = deliver(evaluation, workspace, store=store, tracking=config.tracking)
-    if bugs:  # of pages, without which the record is whole
+    if bugs:
         raise bugs[0]
     return evaluation, inputs
 
@@ -101,7 +102,7 @@ def compute(
             planned,
             config.conventions.resolved.conventions,
             workers,
-            store=workspace.cache if config.execution.cache else None,
+            cache=workspace.cache if config.execution.cache else None,
             before=evaluated_inputs(opened.record) if opened.record else None,
         )
     if opened.is_in_memory:
@@ -155,7 +156,7 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
         results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
     scores = {**{result.output: result for result in results}, **inputs.external_scores}
     sharing = [name for name, model in opened.planned.models.items() if model.shared_seeds]
-    return families([scores[key] for key in inputs.quality], sharing)
+    return join_replicates([scores[key] for key in inputs.quality], sharing)
 
 
 def _write_with_pages(
@@ -199,11 +200,11 @@ def _write_with_pages(
         return None
 
     is_night = opened.loaded.config.report and evaluation.manifest.date is not None and opened.record is None
-    config = relocate(opened.loaded.document, evaluation.path)
+    document = relocate(opened.loaded.document, evaluation.path)
     with stage("Writing the record"):
         evaluation = write_record(
             evaluation,
-            config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+            config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
             query_changes=query_changes,
             query_details=query_details,
             page=page,

@@ -256,7 +256,7 @@ def _confidence_blocks(
     return {m: replace(block, scores={keys[m]: scores[own.index(inner)]}) for m, inner in scored.items()}
 
 
-def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:
+def join_replicates(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:
     """Return the scores of every model, averaged over its replicates if it has any."""
     by_model: dict[tuple[str, str], list[Scores]] = {}
     for result in results:

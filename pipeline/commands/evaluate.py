@@ -57,7 +57,7 @@ class Evaluation(results.Evaluation):
 
     @classmethod
     def from_results(cls, evaluation: results.Evaluation, read: tuple[Opened, Inputs] | None = None) -> Evaluation:
-        """Return the evaluation for users, with its config and inputs if they are in memory only."""
+        """Return the evaluation for users. `read` has config and inputs, for methods that need data in memory."""
         values = {field.name: getattr(evaluation, field.name) for field in fields(results.Evaluation)}
         return cls(**values, _read=read)
 
@@ -427,7 +427,7 @@ def read_shard(
         replace(planned, tasks=tasks, datasets=datasets),
         loaded.config.conventions.resolved.conventions,
         workers_of(loaded.config, jobs, backend, scheduler),
-        store=store,
+        cache=store,
     )
     n_parsed = sum(output.parsed for output in inputs.joined.values())
     n_left = len(planned.tasks) - len(kept)

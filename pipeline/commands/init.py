@@ -137,7 +137,7 @@ def _add_datasets(draft: Draft, files: Sequence[Recognised]) -> None:
         of: dict[Role, list[Recognised]] = {}
         for file in own:
             of.setdefault(file.role, []).append(file)  # type: ignore[arg-type]
-        _tell_lists(of)
+        _assign_roles(of)
         if ("rankings" in of and of.keys() & {*_JUDGED}) or ("predictions" in of and "ratings" in of):
             dataset = _judged_dataset(draft, name, of)
         elif "scores" in of and not draft.has_folders:
@@ -200,8 +200,8 @@ def _split_by_dataset(draft: Draft, files: Sequence[Recognised]) -> dict[str, li
     return {name: [file for file in left if dataset_of[file.name] in (name, "")] for name in names}
 
 
-def _tell_lists(of: dict[Role, list[Recognised]]) -> None:
-    """Take rankings whose pairs are mostly rated for predictions, and judgments beside predictions for ratings."""
+def _assign_roles(of: dict[Role, list[Recognised]]) -> None:
+    """Move rankings whose pairs are mostly rated to predictions. Use judgments as ratings if there are predictions."""
     judged, lists = of.get("ratings") or of.get("judgments", []), of.get("rankings", [])
     if lists and judged and all(file.may_predict for file in lists):
         rated = shared_pairs([_rows(file) for file in lists], [_rows(file) for file in judged])

@@ -368,7 +368,7 @@ def read_inputs(
     conventions: Conventions,
     workers: Workers,
     *,
-    store: OutputCache | None = None,
+    cache: OutputCache | None = None,
     before: EvaluatedInputs | None = None,
 ) -> Inputs:
     """Read every dataset and every model's output on it. A late or unreadable output is a failure.
@@ -380,7 +380,7 @@ def read_inputs(
         raise InputError(*lines_of(in_order(missing.values())))
     judged = [dataset for dataset in planned.datasets if dataset.kind != "scores"]
     readers = {
-        dataset.name: _reader(dataset, conventions, store)
+        dataset.name: _reader(dataset, conventions, cache)
         for dataset in each("Reading judgments", judged, len(judged), "datasets")
     }
     give_back_memory()
@@ -471,8 +471,8 @@ def _as_recorded(task: Task, read: Mapping[OutputKey, Output], before: Evaluated
     return _attempt(task, refuse_changed, files, output.files) or output
 
 
-def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCache | None) -> OutputReader:
-    read = read_dataset(dataset.shown, conventions, store.folder if store else None)
+def _reader(dataset: PlannedDataset, conventions: Conventions, cache: OutputCache | None) -> OutputReader:
+    read = read_dataset(dataset.shown, conventions, cache.folder if cache else None)
     return OutputReader(
         dataset=read,
         conventions=conventions,
@@ -480,8 +480,8 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
         compared=_depth(dataset.measures, "rankings", "confidence"),
         of_probabilities=next((str(measure) for measure in dataset.measures if measure.metric.of_probabilities), ""),
         kept=None
-        if store is None or dataset.kind == "ratings"
-        else output_store(dataset, read.files, conventions, store),
+        if cache is None or dataset.kind == "ratings"
+        else output_store(dataset, read.files, conventions, cache),
     )
 
 

@@ -157,7 +157,7 @@ def _counting(gate: PlannedGate, days: Mapping[str, str], night: date) -> dict[s
 
 
 def _digest(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> str:
-    """Return a digest of all that verdicts depend on. Empty if the model scores like its baseline everywhere."""
+    """Return a digest of margin, slices and the scores of both models. Empty if they score alike on all queries."""
     margin, slices = gate.settings.margin, gate.settings.slices
     digest, same = hashlib.sha256(repr((margin, isinstance(margin, Share), slices)).encode()), True
     for dataset, model, measure in subjects:

@@ -23,6 +23,7 @@ from rankledger.pipeline.inference.power import least_count
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.inference.tables import ALL
+from rankledger.pipeline.support.text import write_decimals
 
 _NORMAL = NormalDist()
 _HIGHEST = 1 - 1e-12  # beyond it no resample is left outside anyway, and the tail would round to 0
@@ -342,13 +343,8 @@ def name_subject(measure: Measure, model: str, slice: str) -> str:
     return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
 
 
-def format_amount(value: float, digits: int = 4) -> str:
-    """Return a figure with four decimals. Smaller ones have an exponent, and 0 no sign."""
-    return f"{value + 0.0:.{digits}f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
-
-
 def format_apart(
-    numbers: Sequence[float], limit: float, write: Callable[[float, int], str] = format_amount, digits: int = 4
+    numbers: Sequence[float], limit: float, write: Callable[[float, int], str] = write_decimals, digits: int = 4
 ) -> list[str]:
     """Format numbers with equally many digits, enough to tell them from a limit that they do not equal."""
     apart = [number for number in numbers if abs(number - limit) > _SAME]
@@ -383,11 +379,13 @@ def _from_share(line: GateCheck, share: float, found: Found) -> str:
         change = f"moved from 0 against {line.baseline.name}"
     asked_for = _asked(measure, -share, f"{abs(share) * 100:g}%", better)
     if line.zero_baseline:
-        baseline = f"{format_amount(line.theirs)} [{', '.join(format_amount(end or 0.0) for end in line.theirs_ends)}]"
+        baseline = (
+            f"{write_decimals(line.theirs)} [{', '.join(write_decimals(end or 0.0) for end in line.theirs_ends)}]"
+        )
         return f"{change}; {asked_for}, but the score there is {baseline}, which may be 0"
     side = "above" if (distance < 0) == lower else "below"
     kept = 1 + (share if lower == (line.theirs >= 0) else -share)
-    of = "that score" if line.theirs >= 0 else f"that score of {format_amount(line.theirs)}"
+    of = "that score" if line.theirs >= 0 else f"that score of {write_decimals(line.theirs)}"
     return f"{change}; {asked_for}, and it is {found.written(distance, 0.0)} {side} {kept * 100:.12g}% of {of}"
 
 

@@ -25,7 +25,6 @@ from rankledger.pipeline.gates.intervals import (
     Limit,
     causes_of_rarity,
     count_crashes,
-    format_amount,
     format_apart,
     format_level,
     name_subject,
@@ -33,6 +32,7 @@ from rankledger.pipeline.gates.intervals import (
 )
 from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.support.text import write_decimals
 
 _NAMED = 5  # queries that a reason names
 
@@ -69,7 +69,8 @@ def _judge_drops(
     before, after = (sample.contributions[name, measure].scores for name in (baseline.key, model))
     ids = evidence.query_ids[dataset]
     named = [
-        f"{ids[query]} ({format_amount(before[query])} to {format_amount(after[query])})" for query in crashed[:_NAMED]
+        f"{ids[query]} ({write_decimals(before[query])} to {write_decimals(after[query])})"
+        for query in crashed[:_NAMED]
     ]
     count, name = count_crashes(sample, drops, crashed), name_subject(measure, model, slice)
     what = f"dropped by more than {most:g} in {name} against {baseline.name}"

@@ -47,7 +47,7 @@ from rankledger.pipeline.inference.tables import Comparison, CurvePoint, Estimat
 from rankledger.pipeline.record.evaluation import Evaluation, Tables
 from rankledger.pipeline.record.manifest import RecordedBaseline
 from rankledger.pipeline.record.workspace import Opened, Workspace
-from rankledger.pipeline.scoring import families, score
+from rankledger.pipeline.scoring import join_replicates, score
 from rankledger.pipeline.support.environment import MemoryLimit, physical_memory
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import Workers
@@ -260,7 +260,7 @@ def score_recall(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scor
     }
     joined = {task: own for task, own in inputs.joined.items() if task[0] in ranked}
     sharing = [name for name, model in planned.models.items() if model.shared_seeds]
-    return families(score(joined, ranked, profile, workers), sharing)
+    return join_replicates(score(joined, ranked, profile, workers), sharing)
 
 
 def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:

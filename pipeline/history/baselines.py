@@ -50,7 +50,7 @@ from rankledger.pipeline.record.mlflow_stores import fetch_record
 from rankledger.pipeline.record.scores import read_contents, read_query_ids, read_scores
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.workspace import Opened, Workspace, evaluated_inputs, open_record, refuse_foreign_inputs
-from rankledger.pipeline.scoring import families, score
+from rankledger.pipeline.scoring import join_replicates, score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
@@ -202,7 +202,7 @@ def _rescored_on_current(
         asked = {dataset.name: tuple(judged)}
         sharing = [model] if record.manifest.models[model].shared_seeds else []
         clusters = {dataset.name: current.inputs.datasets[dataset.name].groups.clusters}
-        (scores,) = families(score(joined, asked, current.profile, current.workers, clusters=clusters), sharing)
+        (scores,) = join_replicates(score(joined, asked, current.profile, current.workers, clusters=clusters), sharing)
     except InputError as error:
         return None, reasons | {measure: f"{differing[measure]}, and {error}" for measure in judged}
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}

@@ -274,7 +274,10 @@ def _bias(resampled: Resampled, *, first: bool) -> float:
 
 
 def _quantile(resampled: Resampled, level: float, *, first: bool) -> float:
-    """Return the quantile by definition 7 of Hyndman & Fan 1996. NaN if it falls among undefined resamples."""
+    """Return the quantile by definition 7 of Hyndman & Fan 1996. NaN if it falls among undefined resamples.
+
+    Undefined resamples come before all others with `first`, and behind them without.
+    """
     n_resamples = len(resampled.resamples)
     place = level * (n_resamples - 1) - (resampled.n_undefined if first else 0)
     below = math.floor(place)

@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import ALL, Estimate, QueryChange
@@ -52,9 +52,6 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.progress import each
-
-if TYPE_CHECKING:
-    pass
 
 CHANGES_PAGE = "changes.html"
 """What changed since the night before, as a page of its own."""

@@ -89,7 +89,7 @@ def not_compared(evaluation: Evaluation) -> Iterator[str]:
 
 
 def slice_notes(evaluation: Evaluation) -> Iterator[str]:
-    """Yield a line per slice in which a difference is not the same as in the rest."""
+    """Yield a line per slice that changed unlike the other queries, then one on how to read them."""
     for line in evaluation.slice_changes:
         yield where_it_changed(line, models(line.model, line.baseline), line.dataset)
     if evaluation.slice_changes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.cells import cell_len
 
 from rankledger.pipeline.support.errors import shorten
-from rankledger.pipeline.support.text import one_line, visible
+from rankledger.pipeline.support.text import one_line, visible, write_decimals
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,10 +53,9 @@ def plain(text: str) -> str:
 
 def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str:
     """Write a number. `whole` omits decimals, and None omits them of whole numbers."""
-    value += 0.0  # turns -0.0 into 0.0
     if value.is_integer() if whole is None else whole:
-        return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
-    return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
+        return f"{value + 0.0:.0f}" if abs(value) < 1e15 else f"{value:g}"
+    return write_decimals(value, decimals)
 
 
 def numbers(values: Sequence[float | bool | None]) -> list[str]:

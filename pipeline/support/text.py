@@ -48,6 +48,12 @@ def from_cell(cell: str) -> str:
     return cell.removeprefix(_QUOTE)
 
 
+def write_decimals(value: float, decimals: int = 4) -> str:
+    """Write a number with decimals, or with an exponent if it is smaller. 0 has no sign."""
+    value += 0.0  # turns -0.0 into 0.0
+    return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
+
+
 def counted(amount: int, thing: str, things: str = "") -> str:
     """Return a number of things. `things` is the plural if it is irregular."""
     return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {things or f'{thing}s'}"

@@ -233,7 +233,7 @@ def _task_run(record: Evaluation, task: tuple[str, str], start: int, tags: Mappi
 
 
 def _subject(manifest: Manifest, task: tuple[str, ...]) -> str:
-    """Return a model, its replicate and its dataset, which a single one needs not tell apart."""
+    """Return a model with its replicate, and its dataset if there are several."""
     dataset, *names = task
     return " ".join([*names, dataset] if len(manifest.datasets) > 1 else names)
 

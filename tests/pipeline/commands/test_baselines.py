@@ -66,7 +66,7 @@ def held_against(config: Path, record: Path, model: str, folder: Path) -> Baseli
     workspace = Workspace.open(folder / "runs")
     opened = open_source(config, workspace)
     profile = opened.loaded.config.conventions.resolved
-    inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=OutputCache(folder / "runs" / "cache"))
+    inputs = read_inputs(opened.planned, profile.conventions, Workers(), cache=OutputCache(folder / "runs" / "cache"))
     (dataset,) = opened.planned.datasets
     current = CurrentEvaluation(profile, inputs, Workers(), workspace)
     return baseline_scores(read_record(record), model, dataset, dataset.measures, current)

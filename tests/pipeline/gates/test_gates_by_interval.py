@@ -12,10 +12,10 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Looks, Reference
 from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.gates.intervals import format_amount
 from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.text import write_decimals
 from tests.simulations.gates import outcomes, skewed
 from tests.support.gate_evidence import (
     BEFORE,
@@ -124,7 +124,7 @@ def test_nothing_is_written_as_minus_zero():
     before = random_scores(60)
 
     assert str(judged(no_drop(0.0), before, before).limit) == "0.0"
-    assert format_amount(-0.0) == "0.0000"
+    assert write_decimals(-0.0) == "0.0000"
 
 
 def test_20_queries_decide_a_plain_case_alone():
