@@ -1,7 +1,5 @@
 """Gate rows by cause, on every surface: twelve verdicts on one output that is missing are one row that names them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command line as its users meet it: exit codes, what is on stdout, what is on stderr, and what is left on disk."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import importlib.metadata
@@ -60,7 +58,6 @@ def started(
 
 
 def edit(config: Path, **sections: Any) -> None:
-    """Put sections into a config, one of its lines each."""
     written = yaml.safe_load(config.read_text(encoding="utf-8")) | sections
     config.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in written.items()), encoding="utf-8")
 
@@ -78,7 +75,6 @@ def is_recorded(runs: Path) -> bool:
 
 
 def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
-    """Exit 0: each figure of the record in the line of its model; without tracking nothing speaks of MLflow."""
     outcome = run_cli("evaluate", str(config), "--no-tracking")
 
     assert (outcome.code, outcome.err) == (0, "")
@@ -92,7 +88,6 @@ def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
 
 
 def test_json_has_no_word_that_json_lacks(run_cli, tmp_path):
-    """Figures near the end of the doubles' range make no `Infinity`, and no warning on stderr."""
     stars = Collection({"u1": {"a": 1}, "u2": {"a": 3}}, {"knn": {"u1": {"a": 1e200}, "u2": {"a": 3}}}, "ratings")
     config = write_config(tmp_path / "configs", {"stars": stars}, {"errors": ["mae", "rmse"]})
     outcome = run_cli("evaluate", str(config), "--no-tracking", "--json")
@@ -102,7 +97,6 @@ def test_json_has_no_word_that_json_lacks(run_cli, tmp_path):
 
 
 def test_json_is_one_object_and_nothing_else(run_cli, config):
-    """With --json stdout is one JSON object, strictly, that holds what the record holds."""
     outcome = run_cli("evaluate", str(config), "--no-tracking", "--json")
     found = json.loads(outcome.out, parse_constant=lambda word: pytest.fail(word))
 
@@ -146,7 +140,6 @@ def test_seed_is_that_of_the_config(run_cli, config):
 
 
 def test_date_fills_the_paths(run_cli, config):
-    """--date stands for {date}; without it a config that needs one says so."""
     edit(config, models={"bm25": {"outputs": "{date}/bm25.txt"}})
     write_table(config.parent / "2026-11-20" / "bm25.txt", rows(WEB.outputs["bm25"]), "score")
 
@@ -183,7 +176,6 @@ def test_a_command_with_processes_ends_with_its_work(config):
 )
 @pytest.mark.parametrize("as_json", [False, True])
 def test_bad_input_is_one_line_on_stderr(run_cli, config, tmp_path, changes, said, as_json):
-    """Exit 2: where, what was found and what to do in one line, nothing on stdout, and nothing recorded."""
     (config.parent / "bad.txt").write_text("q1 0 d1 1\nq1 0 d2 good\n", encoding="utf-8")
     edit(config, **changes)
     outcome = run_cli("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
@@ -224,7 +216,6 @@ comparison: {baseline: bm26, measures: [ap, app]}
 
 
 def test_all_missing_files_are_listed_before_any_is_read(run_cli, tmp_path):
-    """Judgments, queries, outputs and external metrics, each at its line; a template once for each file."""
     text = """\
 name: n
 datasets:
@@ -297,7 +288,6 @@ def test_another_word_for_a_command_leads_to_it(run_cli, word, meant):
 
 
 def test_other_words_lead_to_commands_and_are_none():
-    """Each leads to a command that exists, and no command is hidden by one."""
     assert set(OTHER_WORDS) <= set(cli.commands)
     assert not set(cli.commands) & {word for words in OTHER_WORDS.values() for word in words}
 
@@ -323,7 +313,6 @@ BROKEN = {
 
 @pytest.fixture(params=list(BROKEN))
 def broken(request: pytest.FixtureRequest, config: Path) -> str:
-    """The config's second model has no proper output; what is said of it."""
     text, said = BROKEN[request.param]
     path = config.parent / "web" / "dense.txt"
     path.unlink() if text is None else path.write_text(text, encoding="utf-8")
@@ -331,7 +320,6 @@ def broken(request: pytest.FixtureRequest, config: Path) -> str:
 
 
 def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
-    """Exit 4: the other model is evaluated and recorded, the failure is in the leaderboard and in the manifest."""
     outcome = run_cli("evaluate", str(config), "--no-tracking")
     record = read_record(outcome.record)
 
@@ -345,7 +333,6 @@ def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
 
 
 def test_failures_are_in_the_json(run_cli, config, broken):
-    """Exit 4 with --json, too: one object on stdout that holds the failure."""
     outcome = run_cli("evaluate", str(config), "--no-tracking", "--json")
     found = json.loads(outcome.out)
 
@@ -358,7 +345,6 @@ EXACT = ["--set", "conventions={score_precision: float64}"]  # no scores are equ
 
 
 def test_validate_tells_failures_too(run_cli, config, broken, tmp_path):
-    """Exit 4 before anything is computed."""
     outcome = run_cli("validate", str(config), *EXACT)
 
     assert (outcome.code, outcome.err) == (4, "")
@@ -369,7 +355,6 @@ def test_validate_tells_failures_too(run_cli, config, broken, tmp_path):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_with_every_output_missing_there_is_no_record(run_cli, config, tmp_path, as_json):
-    """Exit 4: nothing was evaluated, so there is nothing to keep; what is wrong with each output is printed."""
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
     outcome = run_cli("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
@@ -382,7 +367,6 @@ def test_with_every_output_missing_there_is_no_record(run_cli, config, tmp_path,
 
 
 def test_gates_of_what_was_not_evaluated_do_not_pass(run_cli, config, tmp_path):
-    """They fail as ever, and say so in JUnit's XML, too, without a record."""
     gate = {"name": "floor", "models": "*", "measure": "ap", "at_least": 0}
     config.write_text(f"{config.read_text(encoding='utf-8')}gates: {json.dumps([gate])}\n", encoding="utf-8")
     for model in WEB.outputs:
@@ -394,7 +378,6 @@ def test_gates_of_what_was_not_evaluated_do_not_pass(run_cli, config, tmp_path):
 
 
 def test_a_bug_keeps_its_traceback(run_cli, config, monkeypatch, tmp_path):
-    """Exit 70: the traceback and what to do with it on stderr, nothing on stdout, nothing recorded."""
     monkeypatch.setattr(
         importlib.import_module("rankledger.pipeline.run"), "score", boom(RuntimeError("two and two is five"))
     )
@@ -409,7 +392,6 @@ def test_a_bug_keeps_its_traceback(run_cli, config, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("blocked", ["runs", "runs/records"])
 def test_a_file_where_records_should_be_is_named(run_cli, config, tmp_path, blocked):
-    """Exit 74: a file stands where a folder must be; the line names it."""
     path = tmp_path / blocked
     path.parent.mkdir(exist_ok=True)
     path.write_text("in the way", encoding="utf-8")
@@ -423,7 +405,6 @@ def test_a_file_where_records_should_be_is_named(run_cli, config, tmp_path, bloc
 
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])
 def test_an_output_file_that_cannot_be_written_is_refused_at_once(run_cli, config, tmp_path, option):
-    """Exit 2 before anything is evaluated, where the folder of what the gates say is missing."""
     outcome = run_cli("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
 
     assert outcome.code == 2
@@ -432,7 +413,6 @@ def test_an_output_file_that_cannot_be_written_is_refused_at_once(run_cli, confi
 
 
 def test_a_full_disk_leaves_nothing_behind(run_cli, config, monkeypatch, tmp_path):
-    """Exit 74: a disk that is full in the middle of the record is named, and no part of the record stays."""
     error = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")
     monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", boom(error))
     outcome = run_cli("evaluate", str(config), "--no-tracking")
@@ -465,7 +445,6 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(config, tmp_path, module)
 
 
 def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path):
-    """Exit 130: Ctrl-C while scoring is one line."""
     monkeypatch.setattr(importlib.import_module("rankledger.pipeline.run"), "score", boom(KeyboardInterrupt()))
     outcome = run_cli("evaluate", str(config), "--no-tracking")
 
@@ -483,7 +462,6 @@ def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path)
     ids=["disk", "Ctrl-C"],
 )
 def test_a_command_that_records_nothing_does_not_say_so(run_cli, monkeypatch, error, code, line):
-    """Whoever lists records has not lost one."""
     monkeypatch.setattr("rankledger.pipeline.record.store.Records.ids", boom(error))
     outcome = run_cli("list")
 
@@ -491,7 +469,6 @@ def test_a_command_that_records_nothing_does_not_say_so(run_cli, monkeypatch, er
 
 
 def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkeypatch, tmp_path):
-    """Exit 130: by then the record is complete, and that is what is said."""
     monkeypatch.setattr("rankledger.pipeline.record.mlflow_stores.TrackingStore.ask", boom(KeyboardInterrupt()))
     outcome = run_cli("evaluate", str(config))
 
@@ -529,7 +506,6 @@ def test_streams_that_are_closed_change_nothing(config, tmp_path, closed, source
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("arguments", [("evaluate", "none.yaml"), ("no-command",)], ids=" ".join)
 def test_a_stderr_that_takes_nothing_leaves_the_exit_code(loaded, tmp_path, arguments):
-    """Exit 2, not 1 of a failed gate: the only thing that still tells what happened."""
     with Path("/dev/full").open("w") as full:
         assert started(*arguments, cwd=tmp_path, by=loaded, stderr=full).returncode == 2
 
@@ -561,14 +537,12 @@ def test_a_terminal_without_box_drawing_gets_its_figures(run_cli, config, monkey
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """The address of a server that is not there."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 def test_tracking_is_the_default(run_cli, config, tmp_path):
-    """The runs are in <runs-dir>/mlflow.db, a line says how to open it, and the last one where the record is."""
     from mlflow import MlflowClient
 
     outcome = run_cli("evaluate", str(config), "--runs-dir", "my runs")
@@ -659,7 +633,6 @@ def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobo
 
 
 def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path):
-    """Exit 0: every model and dataset, queries and measures counted, and no file more than before."""
     before = sorted(tmp_path.rglob("*"))
     alone = run_cli("validate", str(config), "--set", "models.dense=", *EXACT)
     outcome = run_cli("validate", str(config))
@@ -675,7 +648,6 @@ def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path
 
 @pytest.mark.parametrize("command", [("validate",), ("evaluate", "--no-tracking")])
 def test_settings_that_are_probably_wrong_are_warned_of_on_stderr(run_cli, config, command):
-    """A margin against `last_passed` alone stops nothing, and is said with its line."""
     gate = {"name": "no-drop", "measure": "ap", "against": "last_passed", "margin": 0, "on_inconclusive": "pass"}
     edit(config, gates=[gate])
 
@@ -688,7 +660,6 @@ def test_settings_that_are_probably_wrong_are_warned_of_on_stderr(run_cli, confi
 
 
 def test_formats_lists_every_format(run_cli):
-    """Exit 0: each begins a line, with the endings of its files; no package here has one."""
     outcome = run_cli("formats")
 
     assert (outcome.code, outcome.err) == (0, "")
@@ -698,7 +669,6 @@ def test_formats_lists_every_format(run_cli):
 
 
 def test_measures_lists_every_metric(run_cli):
-    """Exit 0: each metric begins a line."""
     outcome = run_cli("measures")
 
     assert (outcome.code, outcome.err) == (0, "")
@@ -708,7 +678,6 @@ def test_measures_lists_every_metric(run_cli):
 
 @pytest.mark.parametrize("name", ["ndcg", "ndcg(gain=exponential)@10"])
 def test_measures_explains_one(run_cli, name):
-    """Exit 0: its title, formula and reference; a measure is explained by its metric."""
     metric, outcome = METRICS["ndcg"], run_cli("measures", name)
 
     assert (outcome.code, outcome.err) == (0, "")
@@ -719,7 +688,6 @@ def test_measures_explains_one(run_cli, name):
 
 @pytest.mark.parametrize(("name", "meant"), [("ndgc", "'ndcg'"), ("recal@10", "'r@10'"), ("xyz", "")])
 def test_an_unknown_metric_gets_a_suggestion(run_cli, name, meant):
-    """Exit 2: one line that says what was meant, or where all are listed."""
     outcome = run_cli("measures", name)
 
     assert outcome.code == 2
@@ -729,7 +697,6 @@ def test_an_unknown_metric_gets_a_suggestion(run_cli, name, meant):
 
 @pytest.fixture(scope="module")
 def schema() -> Draft202012Validator:
-    """By what the command prints, as a process of its own."""
     outcome = started("schema", cwd=ROOT)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     printed = json.loads(outcome.stdout)
@@ -738,7 +705,6 @@ def schema() -> Draft202012Validator:
 
 
 def test_the_schema_accepts_the_quickstart(schema):
-    """The ready config is one that editors find nothing wrong with."""
     quickstart = yaml.safe_load((ROOT / "configs" / "quickstart.yaml").read_text(encoding="utf-8"))
 
     assert schema.is_valid(quickstart)
@@ -784,7 +750,6 @@ JUDGED = {"judgments": "web/judged.txt"}
     ids=["each of scores", "all by default", "one judged", "judged by default"],
 )
 def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, run_cli, config, sections, accepted):
-    """The schema and the command agree on where there is nothing for a suite to name."""
     written = {"name": "given", "models": {"judge": {"outputs": "judge.csv"}}, **sections}
     (config.parent / "judge.csv").write_text("query_id,faithfulness\nq1,0.5\nq2,1\n", encoding="utf-8")
     config.write_text(json.dumps(written), encoding="utf-8")
@@ -794,7 +759,6 @@ def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, run_cli, 
 
 
 def test_the_version_is_that_of_the_package(run_cli):
-    """Exit 0: name and version on stdout; the installed command is this one."""
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
     outcome = run_cli("--version")
 

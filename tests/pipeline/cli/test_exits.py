@@ -1,7 +1,5 @@
 """The exit code of an evaluation: of several that apply, the one that weighs most."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The help of the command line, its options, and shell completion."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import typing
@@ -22,7 +20,6 @@ COMMANDS = {str(command.name): command for commands in GROUPS.values() for comma
 
 
 def help_of(command: click.Command, *, width: int = 80) -> str:
-    """What `--help` prints on a terminal of that width."""
     names = cli.context_settings["help_option_names"]  # click keeps those that it is first asked with
     context = click.Context(
         command, info_name=f"rankledger {command.name}", terminal_width=width - 2, help_option_names=names
@@ -37,7 +34,6 @@ def test_no_words_are_a_request_for_help(run_cli):
 
 
 def test_a_message_shows_a_line_break_as_a_blank(run_cli):
-    """A word of several lines is repeated on one; a tab and a carriage return stay visible."""
     code, _, err = run_cli("measures", "nd\n\r\n  cg\tx\r")
 
     assert (code, err.count("\n")) == (2, 1)
@@ -45,7 +41,6 @@ def test_a_message_shows_a_line_break_as_a_blank(run_cli):
 
 
 def test_the_commands_stand_in_groups():
-    """In their order, each command in one group, one line for each."""
     text = help_of(cli)
     groups = re.findall(r"^(\w+):\n((?:  [a-z].*\n?)+)", text, re.MULTILINE)
 
@@ -61,7 +56,6 @@ def test_the_commands_stand_in_groups():
 
 @pytest.mark.parametrize("name", ["rankledger", *COMMANDS])
 def test_help_keeps_within_80_columns_and_has_an_example(name):
-    """Examples are not wrapped, so they are written short enough; each begins with the command it is of."""
     text = help_of(COMMANDS.get(name, cli))
 
     assert max(map(len, text.splitlines())) <= 80
@@ -100,7 +94,6 @@ def test_every_option_is_taken(name):
 )
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
-    """Commands and options, as docs/commands.md says; the line for the start-up file is a script."""
     monkeypatch.setenv("_RANKLEDGER_COMPLETE", f"{shell}_source")
     assert "_RANKLEDGER_COMPLETE" in run_cli()[1]
     monkeypatch.setenv("_RANKLEDGER_COMPLETE", f"{shell}_complete")

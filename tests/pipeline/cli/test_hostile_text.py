@@ -1,7 +1,5 @@
 """Ids, paths, names and keys that would steer a terminal or command a CI: no raw byte of them reaches either stream."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -23,7 +21,6 @@ RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def checked(found: Outcome) -> Outcome:
-    """The same; nothing on either stream steers a terminal, and no line is a command to a CI."""
     for stream in found[1:]:
         assert not RAW.search(stream), stream
         for line in stream.split("\n"):
@@ -68,7 +65,6 @@ def test_names_keys_and_overrides_of_a_config(run_cli: Command, config, text):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_ids_and_paths_of_inputs(run_cli: Command, config, tmp_path, text):
-    """An id that is judged twice, one that is ranked twice, a file of a name: the failure is one line."""
     word = text.replace(" ", "_")
     (tmp_path / f"{text}.tsv").write_text(
         f"query_id\tdoc_id\tscore\n{word}\t{word}\t1\n{word}\t{word}\t2\n", encoding="utf-8", newline=""
@@ -133,7 +129,6 @@ def test_the_message_of_a_bug_is_no_command(run_cli: Command, monkeypatch):
 
 
 def test_an_error_of_several_findings_has_as_many_lines(run_cli: Command, config):
-    """Line breaks that we mean stay: one for each finding."""
     path = config.with_name("other.yaml")
     path.write_text('extends: config.yaml\n"a\\nb": 1\n"c\\nd": 2\n', encoding="utf-8")
 
@@ -145,5 +140,4 @@ def test_an_error_of_several_findings_has_as_many_lines(run_cli: Command, config
 
 @pytest.mark.parametrize(("text", "line"), [("::a", "\\x3a:a"), ("a::b", "a::b"), ("## a [b]", "## a [b]")])
 def test_only_commands_are_changed(text, line):
-    """A path with `::` within it, as pytest's, stands as it is."""
     assert one_line(text) == line

@@ -1,7 +1,5 @@
 """`verify`, `reproduce`, `prune`, `export` and `site`: exit codes, and what is on stdout and on stderr."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -58,7 +56,6 @@ def test_reproduce_exits_with_0_with_1_or_with_2(run_cli, evaluation, tmp_path):
 
 
 def test_prune_says_and_does(run_cli, evaluation):
-    """Nothing is deleted without --yes; of two records the last stays."""
     again = rankledger.evaluate_config(evaluation.record / "config.yaml", tracking=False)
     old = evaluation.record.rename(evaluation.record.with_name(f"20200101T000000Z-generated-{'0' * 8}"))
     manifest = (old / "manifest.json").read_text(encoding="utf-8").replace(evaluation.evaluation_id, old.name)
@@ -73,7 +70,6 @@ def test_prune_says_and_does(run_cli, evaluation):
 
 
 def test_what_the_guide_shows_is_what_is_printed(run_cli, tmp_path):
-    """The lines of docs/records.md, on the quickstart; but for ids and hashes."""
     page = (ROOT / "docs/records.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```text\n\$ rankledger (\w+) \S+\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "configs/quickstart").mkdir(parents=True)
@@ -97,7 +93,6 @@ def plain(text: str) -> str:
 
 
 def test_the_files_are_printed(run_cli, tmp_path):
-    """A line for each, figures after scores; a reference that means nothing ends with 2."""
     config = write_config(
         tmp_path, {"web": search_collection(60, n_queries=5, models=("bm25",))}, {"main": ["rr"]}, report=False
     )
@@ -136,7 +131,6 @@ def test_it_says_where_the_site_is_and_what_was_read(run_cli):
 
 
 def test_what_is_wrong_is_said_in_a_line(run_cli):
-    """2 without records or with a wrong URL, 75 if another process writes the site, 74 for the disk."""
     none = "runs/records: no records; run `rankledger evaluate`, or check --runs-dir and --records\n"
     assert run_cli("site", "--output", "out") == (2, "", none)
     night(RECORDS, 0)

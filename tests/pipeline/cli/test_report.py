@@ -1,7 +1,5 @@
 """`report` as its users meet it: what goes to stdout, what to a file, and what is refused before anything is read."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from tests.support.generated_data import search_collection, write_config
 
 @pytest.fixture
 def reference(run_cli: Command, tmp_path: Path) -> str:
-    """The id of an evaluation with a model whose name is none that ASCII has."""
     collection = search_collection(73, n_queries=8, models=("bm25", "密集"))
     config = write_config(tmp_path / "configs", {"web": collection}, {"search": ["ap"]}, report=False)
     return rankledger.evaluate_config(config.relative_to(tmp_path), tracking=False).evaluation_id
@@ -23,7 +20,6 @@ def reference(run_cli: Command, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("words", [[], ["--format", "csv"]])
 def test_without_a_file_it_goes_to_stdout(run_cli, reference, words):
-    """The text of the form asked for and nothing else, in UTF-8; by default HTML."""
     expected = report(reference, form=words[-1] if words else "html")
 
     assert run_cli("report", reference, *words) == (0, expected, "")
@@ -34,7 +30,6 @@ def test_without_a_file_it_goes_to_stdout(run_cli, reference, words):
     ("file", "form"), [("a.html", "html"), ("a.md", "markdown"), ("a.TEX", "latex"), ("a.b.csv", "csv")]
 )
 def test_the_ending_of_the_file_says_what_is_made(run_cli, reference, tmp_path, file, form):
-    """Nothing is printed, the file is whole, an older one is replaced, and no other is left beside it."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / file).write_text("old")
 
@@ -63,7 +58,6 @@ def test_the_form_asked_for_comes_before_the_ending(run_cli, reference, tmp_path
     ],
 )
 def test_what_cannot_be_made_is_refused(run_cli, reference, arguments, said):
-    """Exit 2, with a line that says what to do, before any record is read: this one does not exist."""
     code, out, err = run_cli("report", "./no-record", *arguments)
 
     assert (code, out) == (2, "")
@@ -71,7 +65,6 @@ def test_what_cannot_be_made_is_refused(run_cli, reference, arguments, said):
 
 
 def test_what_is_not_there_is_refused_in_a_line(run_cli, reference):
-    """No record, no measure, no name for a word: exit 2, and no file is written."""
     for arguments, said in [
         (["./no-record"], "./no-record: record not found, neither at that path nor in runs/records\n"),
         (["last", "--name", "x"], "runs/records: no evaluation is called 'x'\n"),

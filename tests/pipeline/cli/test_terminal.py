@@ -1,7 +1,5 @@
 """The command line on a real terminal: progress, colours, widths, and what `--quiet` leaves of them."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -44,7 +42,6 @@ SILENT = {"accept", "formats", "measures", "schema", "trec_eval"}  # which show 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a config of two models, each of which is scored in one block."""
     web = search_collection(40, n_queries=15)
     write_config(tmp_path / "configs", {"web": web}, {"search": ["ndcg@10", "ap"]}, report=False)
     return tmp_path
@@ -52,8 +49,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def piped(folder: Path, run_cli: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command in this process, whose streams are no terminals."""
-
     def run(*arguments: str, **environment: str) -> Outcome:
         with monkeypatch.context() as patched:
             for name in ("NO_COLOR", "FORCE_COLOR"):
@@ -88,7 +83,6 @@ def test_progress_stays_out_of_a_pipe_that_takes_the_results(loaded, folder):
 
 
 def test_ctrl_c_clears_the_progress_away(loaded, folder):
-    """The exit code is 130, the cursor is there, and the line that says what remains stands alone."""
     terminal = Terminal(SLOW, EVALUATE, folder=folder, by=loaded)
     terminal.wait_for("1 of 2 blocks")
     terminal.interrupt()
@@ -108,7 +102,6 @@ def test_quiet_is_the_path_of_the_record_alone(loaded, folder):
 
 
 def test_quiet_leaves_json_and_errors(piped):
-    """What is asked for is printed, and what is wrong."""
     done = piped(*EVALUATE, "--quiet", "--json")
     assert done.out.count("\n") == 1
     assert json.loads(done.out)["failures"] == []
@@ -140,7 +133,6 @@ def test_a_night_that_waits_says_for_what_and_until_when(loaded, folder):
 
 @pytest.mark.parametrize("name", sorted(set(cli.commands) - SILENT))
 def test_every_command_that_may_take_long_can_be_quiet(name):
-    """`-q` and `--quiet` are options of all that read records, outputs or MLflow."""
     assert {"-q", "--quiet"} <= {text for parameter in cli.commands[name].params for text in parameter.opts}
 
 
@@ -170,7 +162,6 @@ def test_colour_is_what_terminal_and_user_say(monkeypatch, environment, terminal
 
 
 def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, piped):
-    """No escape sequence among the results on the one, the best figures in bold in the other."""
     terminal = Terminal(RUN, [*EVALUATE[:2], "--no-tracking"], folder=folder, by=loaded, environment={"NO_COLOR": "1"})
     assert terminal.end() == 0
     assert "\x1b" not in terminal.written[terminal.written.index("web (13 queries)") :]

@@ -1,7 +1,5 @@
 """Abstention by the scores of an output, from files to figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,6 @@ def evaluated(folder: Path, *measures: str, collection: Collection = COLLECTION,
 
 @pytest.mark.parametrize("missing", ["empty", "skip"])
 def test_queries_are_left_out_by_the_scores_of_their_documents(tmp_path, missing):
-    """All documents count for confidence."""
     measures = [f"nauc(of=ap,confidence={name})@5" for name in CONFIDENCES]
     conventions = {"missing_queries": missing}
     found, again = (evaluated(tmp_path, "ap@5", *measures, conventions=conventions, bootstrap={}) for _ in range(2))

@@ -1,7 +1,5 @@
 """`rankledger accept`: what is written beside the config, what stays, and what is refused."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

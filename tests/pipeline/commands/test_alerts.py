@@ -1,7 +1,5 @@
 """Alerts of nights, to a real server on loopback: on a change of what fails, at least once, and never an older one."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -30,7 +28,6 @@ HOSTILE = "<!channel> <https://evil.example|here> & *bold*"
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory with judgments; a webhook that may only have been busy is tried again at once."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rankledger.pipeline.delivery.alerts._PAUSE", 0.0)
     nights.write_judgments(QUERIES)
@@ -38,7 +35,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """A receiver, whose address is in the environment."""
     with receiver() as started:
         monkeypatch.setenv("ALERTS_URL", f"{started.address}/hooks/T0/B0/xyzzy")
         yield started
@@ -63,12 +59,10 @@ def night(day: int, rank: int, **options: Any) -> Evaluation:
 
 
 def states(hook: Receiver) -> list[tuple[str, str]]:
-    """The date and the state that each post tells of."""
     return [(post.message["date"], post.message["state"]) for post in hook.posts]
 
 
 def synced() -> list[str]:
-    """The reasons for which `sync` could not send, empty for what it sent."""
     return [result.reason for result in rankledger.sync()]
 
 
@@ -104,7 +98,6 @@ def test_an_alert_follows_what_fails(hook, run_cli):
 
 
 def test_another_slice_of_the_same_gate_is_news(hook):
-    """The figure over all queries passes on both nights; first the slice `de` fails, then the slice `fr`."""
     queries = {f"q{number:02}": "de" if number % 2 else "fr" for number in range(80)}
     nights.write_judgments(queries)
     Path("queries.tsv").write_text("query_id\tlang\n" + "".join(f"{query}\t{queries[query]}\n" for query in queries))
@@ -124,7 +117,6 @@ def test_another_slice_of_the_same_gate_is_news(hook):
 
 
 def test_an_unchanged_failure_is_told_again_after_a_set_number_of_nights(hook):
-    """Every third night, as the config says; a recovery is told at once, and a passing state is never repeated."""
     write_config({"webhook": "${ALERTS_URL}", "remind_after": 3})
     for day in range(11, 18):
         night(day, BAD)
@@ -147,7 +139,6 @@ def test_reminders_can_be_off(hook):
 
 
 def test_an_alert_tells_of_a_change_and_not_of_what_stays(hook):
-    """Passed, failed, failed, passed, passed: the first failure and the first recovery are told; the rest is silent."""
     write_config()
     for day, rank in enumerate((GOOD, BAD, BAD, GOOD, GOOD), start=11):
         assert night(day, rank).unsent == ()
@@ -159,7 +150,6 @@ def test_an_alert_tells_of_a_change_and_not_of_what_stays(hook):
 
 
 def test_a_message_says_what_broke_and_whose_it_is(hook):
-    """The gate with its reason, the model's owner, the headline, and where the record is; a text for people."""
     write_config({"webhook": "${ALERTS_URL}", "page": "https://eval.example.com/{evaluation_id}.html"})
     evaluation = night(12, BAD)
     (post,) = hook.posts
@@ -182,7 +172,6 @@ def test_a_message_says_what_broke_and_whose_it_is(hook):
 
 
 def test_a_message_stays_small_and_mentions_nobody(hook):
-    """Of many failures twenty are told and all are counted; Slack reads no mention or link in a name."""
     names = [f"{HOSTILE} {number}" for number in range(60)]
     write_config(models={name: {"outputs": f"{number}.txt"} for number, name in enumerate(names)})
     nightly("config.yaml", date="2026-11-11")
@@ -196,7 +185,6 @@ def test_a_message_stays_small_and_mentions_nobody(hook):
 
 
 def test_a_new_target_is_told_of_what_fails(hook):
-    """The evaluation failed before anybody asked for alerts, and still does: the first alert says so."""
     write_config(notify=[])
     night(11, BAD)
     write_config()
@@ -209,7 +197,6 @@ def test_a_new_target_is_told_of_what_fails(hook):
 
 
 def test_a_record_that_was_evaluated_again_is_no_night(hook):
-    """Nobody asked for alerts yet, the night passed, and its record was evaluated again with a gate that fails."""
     write_config(notify=[])
     record = night(11, GOOD).record
     gates = "gates=[{name: ceiling, measure: rr, at_most: 0.5}]"
@@ -221,7 +208,6 @@ def test_a_record_that_was_evaluated_again_is_no_night(hook):
 
 
 def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
-    """A night without output is incomplete, and the alert names the file that is missing."""
     write_config()
     night(11, GOOD)
     nightly("config.yaml", date="2026-11-12")
@@ -231,7 +217,6 @@ def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
 
 
 def test_a_night_that_is_evaluated_again_tells_each_change(hook):
-    """Failed, then fixed, then failed again on one date: three alerts, and no two share an id."""
     write_config()
     night(11, GOOD)
     night(12, BAD)
@@ -243,7 +228,6 @@ def test_a_night_that_is_evaluated_again_tells_each_change(hook):
 
 
 def test_evaluate_and_a_night_that_is_shown_again_send_nothing(hook):
-    """Alerts are the job's: a look at an evaluation, or an experiment with the same config, is none."""
     write_config()
     night(11, BAD)
     nightly("config.yaml", date="2026-11-11")
@@ -253,7 +237,6 @@ def test_evaluate_and_a_night_that_is_shown_again_send_nothing(hook):
 
 
 def test_an_answer_that_is_lost_gives_two_posts_with_one_id(hook):
-    """The receiver acted and the connection broke: the same alert is sent again at once."""
     write_config()
     hook.answers = [SILENT]
     assert night(11, BAD).unsent == ()
@@ -264,7 +247,6 @@ def test_an_answer_that_is_lost_gives_two_posts_with_one_id(hook):
 
 
 def test_an_attempt_that_is_interrupted_may_have_arrived(hook, monkeypatch):
-    """Ctrl-C while the receiver has the post: the next one has its id."""
     write_config()
 
     def interrupt(*args: Any) -> None:
@@ -296,7 +278,6 @@ def test_a_night_that_may_have_been_told_is_followed_by_the_next(hook):
 
 
 def test_a_receiver_that_is_away_gets_it_by_sync_with_the_same_id(hook):
-    """Two answers of 503 are said in a line; `sync` sends it, and then no more."""
     write_config()
     hook.answers, hook.said = [503, 503], "busy"
     (reason,) = night(11, BAD).unsent
@@ -309,7 +290,6 @@ def test_a_receiver_that_is_away_gets_it_by_sync_with_the_same_id(hook):
 
 
 def test_what_a_receiver_refuses_is_not_sent_again_at_once(hook):
-    """404 is a wrong address: one post, one line without the address, and `sync` tries it again."""
     write_config()
     hook.answers, hook.said = [404, 404], "no such path /hooks/T0/B0/xyzzy"
     (reason,) = night(11, BAD).unsent
@@ -320,7 +300,6 @@ def test_what_a_receiver_refuses_is_not_sent_again_at_once(hook):
 
 
 def test_an_older_night_that_is_delivered_late_never_alerts_over_a_newer_one(hook):
-    """The failure was not told before the next night passed, so the pass is told; an earlier date later is silent."""
     write_config()
     night(11, GOOD)
     hook.answers = [503, 503]
@@ -337,7 +316,6 @@ def test_an_older_night_that_is_delivered_late_never_alerts_over_a_newer_one(hoo
 
 
 def test_a_failure_that_stays_and_was_never_told_is_told_of_the_newest_night(hook):
-    """The receiver refused the first night's alert; the second night fails as well, and is what it hears of."""
     write_config()
     hook.answers = [400]
     night(11, BAD)
@@ -360,7 +338,6 @@ def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
 
 
 def test_two_processes_at_once_send_an_alert_once(hook):
-    """While the first waits for an answer another `sync` begins: it waits for the first, and finds nothing due."""
     write_config()
     hook.answers = [404]
     night(11, BAD)
@@ -388,7 +365,6 @@ def test_a_record_that_was_deleted_is_not_told(hook):
 
 
 def test_a_command_gets_the_alert_on_stdin(tmp_path):
-    """It is run without a shell: a word with a blank and a dollar sign arrives as it is."""
     program = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
     write_config({"command": [sys.executable, "-c", program, "got $$HOME.json"]})
     assert night(11, BAD).unsent == ()
@@ -397,7 +373,6 @@ def test_a_command_gets_the_alert_on_stdin(tmp_path):
 
 
 def test_a_command_that_fails_is_named_and_run_again_by_sync(run_cli):
-    """It exits with 3 until a file is there; the night says so, `sync` exits with 5, then sends it."""
     program = """
 import json, pathlib, sys
 told = json.load(sys.stdin)
@@ -434,7 +409,6 @@ def test_a_program_that_is_not_there_is_named(run_cli):
 
 
 def test_metrics_are_of_the_last_night():
-    """Each night replaces the file, and no older one takes its place."""
     write_config({"metrics": "new/nightly.prom"})
     night(11, GOOD)
     night(13, BAD)
@@ -447,7 +421,6 @@ def test_metrics_are_of_the_last_night():
 
 
 def test_metrics_that_cannot_be_written_cost_nothing(hook):
-    """A folder has the file's name: the night is whole, a line says so, and the webhook gets its alert."""
     Path("runs/nightly.prom").mkdir(parents=True)
     write_config({"metrics": "nightly.prom"}, {"webhook": "${ALERTS_URL}"})
     evaluation = night(11, BAD)
@@ -459,7 +432,6 @@ def test_metrics_that_cannot_be_written_cost_nothing(hook):
 
 
 def test_no_secret_is_in_the_record_or_beside_it(hook):
-    """Neither the address nor its variable's value are in any file under the runs folder."""
     write_config()
     evaluation = night(11, BAD)
 
@@ -485,7 +457,6 @@ def test_the_record_of_somebody_else_chooses_no_receiver(hook, tmp_path):
 
 
 def test_sync_needs_variables_only_if_something_is_due(hook, monkeypatch):
-    """The user's own records may read any variable; one that is not set is named where an alert is due."""
     write_config()
     night(11, GOOD)
     address = os.environ["ALERTS_URL"]
@@ -503,7 +474,6 @@ def test_sync_needs_variables_only_if_something_is_due(hook, monkeypatch):
 
 
 def test_a_record_with_targets_is_evaluated_again_without_their_variables(hook, monkeypatch):
-    """What is not sent needs no address: the variable is not set."""
     write_config()
     evaluation = night(11, BAD)
     monkeypatch.delenv("ALERTS_URL")
@@ -514,7 +484,6 @@ def test_a_record_with_targets_is_evaluated_again_without_their_variables(hook, 
 
 
 def test_a_target_whose_variable_is_not_set_costs_no_night(hook, monkeypatch, tmp_path):
-    """The night is evaluated and the other target told; `sync` sends the rest once the variable is set."""
     address = os.environ["ALERTS_URL"]
     monkeypatch.delenv("ALERTS_URL")
     write_config({"webhook": "${ALERTS_URL}"}, {"command": ["touch", str(tmp_path / "told")]})
@@ -531,7 +500,6 @@ def test_a_target_whose_variable_is_not_set_costs_no_night(hook, monkeypatch, tm
 
 
 def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch, tmp_path):
-    """`${NAME:-}` lets one config serve a machine that sends and one that does not."""
     address = os.environ["ALERTS_URL"]
     monkeypatch.delenv("ALERTS_URL")
     write_config({"webhook": "${ALERTS_URL:-}"})
@@ -547,7 +515,6 @@ def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch, tmp
 
 
 def test_a_log_that_is_no_log_is_named_and_the_night_is_whole(hook):
-    """Somebody wrote something else there: the evaluation ends well, and the line says what to do."""
     write_config()
     LOG.parent.mkdir(parents=True)
     LOG.write_text('{"latest": 1}')

@@ -1,7 +1,5 @@
 """A model of a record beside the current one: its own scores if they mean the same, else scored anew or refused."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -55,14 +53,12 @@ def recalled(
     model: str = "dense",
     **sections: Any,
 ) -> BaselineScores:
-    """What a model of that record is on the night of another collection, whose outputs are elsewhere."""
     return held_against(
         write_config(folder / "current", {"web": collection}, suites, **sections), record, model, folder
     )
 
 
 def held_against(config: Path, record: Path, model: str, folder: Path) -> BaselineScores:
-    """What a model of that record is in the evaluation of a config."""
     workspace = Workspace.open(folder / "runs")
     opened = open_source(config, workspace)
     profile = opened.loaded.config.conventions.resolved
@@ -73,14 +69,12 @@ def held_against(config: Path, record: Path, model: str, folder: Path) -> Baseli
 
 
 def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Scores:
-    """The scores of `dense` in an evaluation of its own, far from any store."""
     config = write_config(folder / "apart", {"web": collection}, suites, **sections)
     evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "apart" / "runs")
     return next(result for result in evaluation.results if result.model == "dense")
 
 
 def assert_same(found: BaselineScores, expected: Scores) -> None:
-    """Every measure is there, and every score, weight and missing query is the same to the last bit."""
     assert found.reasons == {}
     assert found.scores is not None
     assert found.scores.query_ids.tolist() == expected.query_ids.tolist()
@@ -93,7 +87,6 @@ def assert_same(found: BaselineScores, expected: Scores) -> None:
 
 
 def regraded(judged: Table) -> Table:
-    """Judgments of the same pairs, with every grade moved and some pairs no longer judged."""
     return {
         query_id: {doc_id: (grade + 1 + place) % 4 for place, (doc_id, grade) in enumerate(found.items()) if place != 1}
         for query_id, found in judged.items()
@@ -110,7 +103,6 @@ def other_outputs(collection: Collection, **changes: Any) -> Collection:
 
 
 def test_what_means_the_same_is_taken_from_the_record(tmp_path):
-    """Same judgments, same definitions: the record's scores, without any output cache."""
     record = evaluated(tmp_path, WEB, SUITES)
     shutil.rmtree(tmp_path / "runs" / "cache")
 
@@ -118,7 +110,6 @@ def test_what_means_the_same_is_taken_from_the_record(tmp_path):
 
 
 def test_changed_judgments_are_scored_anew(tmp_path):
-    """The old output has the scores of an evaluation of it now: with other grades, fewer pairs and fewer queries."""
     record = evaluated(tmp_path, WEB, SUITES)
     shutil.rmtree(tmp_path / "web")  # its files are gone; the output cache is all there is
     judged = dict(list(regraded(WEB.judged).items())[3:])
@@ -129,7 +120,6 @@ def test_changed_judgments_are_scored_anew(tmp_path):
 
 
 def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
-    """The cache knows the ranks of the same output without what is left out now; of another output nobody does."""
     record = evaluated(tmp_path, WEB, SUITES)
     pairs = [(query_id, next(iter(found)), 0.0) for query_id, found in WEB.judged.items()]
     defaults = {"dataset": {"exclude": str(tmp_path / "pairs.tsv")}}
@@ -149,7 +139,6 @@ def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
 
 
 def test_changed_clusters_are_scored_anew(tmp_path):
-    """With another table or column the worst query of a cluster is another; the old output is scored by it."""
     suites = {"search": ["robustness@10"]}
     table = tmp_path / "queries.tsv"
     defaults = {"dataset": {"queries": str(table), "cluster": "question"}}
@@ -180,7 +169,6 @@ def test_changed_clusters_are_scored_anew(tmp_path):
     ids=["measures", "conventions"],
 )
 def test_new_definitions_are_scored_anew(tmp_path, suites, sections):
-    """A measure that the record lacks, or defines otherwise, is scored by the current definition."""
     record = evaluated(tmp_path, WEB, SUITES)
 
     found = recalled(tmp_path, other_outputs(WEB), suites, record, **sections)
@@ -189,7 +177,6 @@ def test_new_definitions_are_scored_anew(tmp_path, suites, sections):
 
 
 def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
-    """A document that nobody had judged may stand anywhere in an output that is gone: the reason names it."""
     record = evaluated(tmp_path, WEB, SUITES)
     remove_outputs(record)
     query_id = next(iter(WEB.judged))
@@ -205,7 +192,6 @@ def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
 
 
 def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
-    """The reason says that the store has nothing of the output."""
     record = evaluated(tmp_path, WEB, SUITES)
     remove_outputs(record)
     shutil.rmtree(tmp_path / "runs" / "cache")
@@ -232,7 +218,6 @@ def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
 
 
 def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
-    """The same ratings have the record's scores and sums; of others nothing is kept from which to score them."""
     record = evaluated(tmp_path, RATED, STARS)
     models = list(RATED.outputs)
 
@@ -249,7 +234,6 @@ def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
 
 
 def test_judgments_that_are_read_otherwise_are_others(tmp_path):
-    """The same bytes under another rule for pairs judged twice may mean something else, so they are scored anew."""
     record = evaluated(tmp_path, WEB, SUITES)
     remove_outputs(record)
     shutil.rmtree(tmp_path / "runs" / "cache")
@@ -261,7 +245,6 @@ def test_judgments_that_are_read_otherwise_are_others(tmp_path):
 
 
 def test_a_model_that_was_not_evaluated_there_cannot_be_compared(tmp_path):
-    """The reason names the model, the dataset and the record."""
     record = evaluated(tmp_path, WEB, SUITES)
 
     found = recalled(tmp_path, WEB, SUITES, record, "new")
@@ -271,8 +254,6 @@ def test_a_model_that_was_not_evaluated_there_cannot_be_compared(tmp_path):
 
 
 def test_given_scores_are_compared_query_by_query(tmp_path):
-    """External scores are joined by ids: what the record lacks is missing, what it has more is left."""
-
     def written(folder: Path, scores: dict[str, float]) -> Path:
         folder.mkdir()
         lines = "".join(f"{query_id}\t{score}\n" for query_id, score in scores.items())

@@ -1,7 +1,5 @@
 """A folder of BEIR as a dataset: its judgments bring its queries, and its corpus where a measure needs it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -20,7 +18,6 @@ RUN = "q1 Q0 d1 1 2 a\nq1 Q0 d3 2 1 a\nq2 Q0 d3 1 2 a\n"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    """`nfcorpus` as the zip files of BEIR have it, beside a run, in the working folder."""
     monkeypatch.chdir(tmp_path)
     queries = [{"_id": f"q{n}", "text": "", "metadata": {}, "market": "de" if n == 1 else "fr"} for n in (1, 2, 3)]
     corpus = [{"_id": f"d{n}", "title": "", "text": "…", "metadata": {}} for n in range(1, 6)]
@@ -42,13 +39,11 @@ def evaluated(measures: list[str], **dataset: object) -> rankledger.Evaluation:
 
 
 def roles(evaluation: rankledger.Evaluation) -> dict[str, str]:
-    """The dataset's files by role, from the manifest."""
     inputs = manifest_of(evaluation.record)["datasets"]["nf"]["inputs"]
     return {role: Path(file["path"]).name for role, (file,) in inputs.items()}
 
 
 def test_the_corpus_is_read_if_a_measure_needs_it():
-    """Two of the five documents of the corpus are in some list; without such a measure it is left alone."""
     evaluation = evaluated(["rr@10", "item_coverage@10"])
     figures = {line.measure: line.estimate for line in evaluation.estimates}
 
@@ -59,14 +54,12 @@ def test_the_corpus_is_read_if_a_measure_needs_it():
 
 
 def test_columns_of_the_queries_make_slices():
-    """As those of a queries table that the config names."""
     evaluation = evaluated(["rr@10"], slices=["market"])
 
     assert {line.slice for line in evaluation.estimates} == {"all", "market=de", "market=fr"}
 
 
 def test_tables_of_the_config_win():
-    """What the config names is read, and the folder's is not."""
     write(Path("corpus.tsv"), "doc_id\nd1\nd2\nd3\nd4\n")
     write(Path("queries.tsv"), "query_id\nq1\nq2\n")
     evaluation = evaluated(["item_coverage@10"], queries="queries.tsv", documents="corpus.tsv")
@@ -76,12 +69,10 @@ def test_tables_of_the_config_win():
 
 
 def test_one_file_of_the_folder_is_that_file_alone():
-    """Its judgments, named themselves, bring no table."""
     assert roles(evaluated(["rr@10"], judgments="nfcorpus/qrels/test.tsv")) == {"judgments": "test.tsv"}
 
 
 def test_a_folder_without_a_corpus_has_no_catalogue(folder):
-    """A measure that needs it is refused, as for any other dataset."""
     (folder / "corpus.jsonl").unlink()
 
     assert "the whole catalogue is needed; add `documents:`" in refusal(
@@ -90,14 +81,12 @@ def test_a_folder_without_a_corpus_has_no_catalogue(folder):
 
 
 def test_a_judged_query_that_the_queries_lack_is_refused(folder):
-    """The folder is damaged, or of two versions."""
     write(folder / "queries.jsonl", '{"_id": "q1", "text": ""}\n')
 
     assert "it lacks 1, such as 'q2'" in refusal(rankledger.validate, config(["rr@10"]))
 
 
 def test_a_record_knows_its_tables_without_the_folder(folder):
-    """It is shown when the folder is gone, and reproduced from where its files moved to."""
     record = evaluated(["item_coverage@10"]).record
     assert rankledger.reproduce(str(record), runs_dir="runs").verdict == "identical"
     Path("elsewhere").mkdir()

@@ -1,7 +1,5 @@
 """What changed since the night before, in the record of a night: whether there is such a page, and what it shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ N_QUERIES = 90
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of three nights: on the last one bm25 finds nothing for queries of one family."""
     monkeypatch.chdir(tmp_path)
     queries = [(f"q{number:02}", FAMILIES[number % 3]) for number in range(N_QUERIES)]
     table = "".join(f"{query}\t{family}\n" for query, family in queries)
@@ -52,7 +49,6 @@ def evaluated(date: str | None, runs_dir: str = "runs", **sections: Any) -> Eval
 
 
 def page_of(evaluation: Evaluation) -> str | None:
-    """The page, if the record has one; the manifest knows it."""
     path = evaluation.record / CHANGES_PAGE
     assert path.is_file() == (CHANGES_PAGE in read_record(evaluation.record).manifest.files)
     return path.read_text(encoding="utf-8") if path.is_file() else None
@@ -83,7 +79,6 @@ def test_the_second_night_says_what_broke():
 
 
 def test_the_same_night_before_gives_the_same_bytes():
-    """A night that is evaluated twice, at any number of jobs; its page has no id or time of its own."""
     evaluated("2026-11-19")
     nights = [evaluated("2026-11-20", execution={"jobs": jobs}) for jobs in (1, 3)]
     texts = [page_of(night) for night in nights]
@@ -96,7 +91,6 @@ def test_the_same_night_before_gives_the_same_bytes():
 
 
 def test_a_late_night_is_compared_with_the_night_before_it():
-    """The 18th, the 20th, then the 19th: that one against the 18th."""
     for date in ("2026-11-18", "2026-11-20"):
         evaluated(date)
 
@@ -112,7 +106,6 @@ def test_no_page_without_a_night_before(date, sections):
 
 
 def test_other_judgments_are_named_and_the_change_is_split():
-    """The page says that the judgments differ, and what the change is due to."""
     evaluated("2026-11-19")
     judged = Path("judged.tsv")
     judged.write_text(judged.read_text(encoding="utf-8").replace("q01\tr\t1", "q01\tr\t0"), encoding="utf-8")
@@ -123,7 +116,6 @@ def test_other_judgments_are_named_and_the_change_is_split():
 
 
 def test_a_damaged_night_before_costs_no_record():
-    """The record is whole, and a warning says why it has no such page."""
     first = evaluated("2026-11-19")
     (first.record / "scores.parquet").write_bytes(b"PAR1")
     second = evaluated("2026-11-20")
@@ -134,7 +126,6 @@ def test_a_damaged_night_before_costs_no_record():
 
 
 def test_a_bug_costs_no_record(monkeypatch):
-    """It is raised once the record is written, and names what is missing."""
     evaluated("2026-11-19")
     monkeypatch.setattr(compare_module, "compare_sides", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError) as raised:
@@ -146,7 +137,6 @@ def test_a_bug_costs_no_record(monkeypatch):
 
 
 def test_compare_writes_the_page(run_cli):
-    """`compare --output` writes it beside what it prints, with the ids of both; any other file is refused."""
     first, second = evaluated("2026-11-19"), evaluated("2026-11-20")
     printed = run_cli("compare", first.evaluation_id, second.evaluation_id, "--output", "page.html").out
     text = Path("page.html").read_text(encoding="utf-8")

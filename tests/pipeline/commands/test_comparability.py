@@ -1,7 +1,5 @@
 """Two results that rest on other documents: every surface says so, or shows what can be compared."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -19,7 +17,6 @@ GATE = {"name": "no-drop", "measure": "fallout@10", "against": "last_passed", "m
 
 
 def evaluate(n_documents: int, date: str) -> Evaluation:
-    """Evaluate one relevant and two other documents of each of 60 queries, in a collection of so many."""
     queries = range(60)
     Path("qrels.txt").write_text("".join(f"q{q} 0 a{q} 1\n" for q in queries))
     ranked = "".join(
@@ -41,7 +38,6 @@ def evaluate(n_documents: int, date: str) -> Evaluation:
 
 @pytest.fixture
 def evaluations() -> tuple[Evaluation, Evaluation]:
-    """The same output in a collection of 300 documents, then of 600."""
     return evaluate(300, "2026-11-20"), evaluate(600, "2026-11-21")
 
 
@@ -82,7 +78,6 @@ def test_a_history_breaks_where_documents_change(evaluations):
 
 
 def test_pages_side_by_side_name_the_documents(evaluations):
-    """The index and the site show no change from one to the other."""
     from rankledger.pipeline.report.site import site
 
     index = rankledger.report(*(str(one.record) for one in evaluations))

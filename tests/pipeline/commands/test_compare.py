@@ -1,7 +1,5 @@
 """What moved between two evaluations: worked by hand, refused where they are unlike, and split where that is forced."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping
@@ -39,7 +37,6 @@ def ranking(*documents: str) -> dict[str, float]:
 
 
 def judgments() -> dict[str, dict[str, float]]:
-    """One relevant document of every query, graded 2."""
     return {query_id: {f"r-{query_id}": 2} for query_id in QUERIES}
 
 
@@ -61,7 +58,6 @@ def evaluate(
     model: Mapping[str, Any] = {},
     **sections: Any,
 ) -> Evaluation:
-    """An evaluation of one dataset, `web`, with its files in a folder of its own and runs beside it."""
     sections = {"report": False} | sections
     path = write_config(folder, {"web": Collection(judged, outputs)}, suites, ending=".tsv", **sections)
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -72,13 +68,11 @@ def evaluate(
 
 
 def two_nights(folder: Path, before: Grades, after: Grades, **sections: Any) -> tuple[Evaluation, Evaluation]:
-    """Two evaluations of bm25, by its output before and after."""
     first = evaluate(folder / "first", judgments(), {"bm25": before}, **sections)
     return first, evaluate(folder / "second", judgments(), {"bm25": after}, **sections)
 
 
 def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> ComparisonReport:
-    """The comparison of two evaluations by their folders."""
     return compare(base.record, candidate.record, runs_dir=base.record.parent.parent, **options)
 
 
@@ -129,7 +123,6 @@ def test_a_document_that_is_no_longer_retrieved_has_no_rank(tmp_path):
 
 
 def test_the_same_outputs_have_not_moved(nights, tmp_path):
-    """A second evaluation of the same outputs: every difference is 0, no query moved, and that is said."""
     again = evaluate(tmp_path / "again", judgments(), {"bm25": output()})
 
     found = moved_from(nights[0], again)
@@ -142,7 +135,6 @@ def test_the_same_outputs_have_not_moved(nights, tmp_path):
 
 
 def test_a_model_is_compared_with_itself_under_its_old_name(nights, tmp_path):
-    """The candidate calls bm25 `lexical` and says what it was; another model of it has nothing to be compared with."""
     first, _ = nights
     candidate = evaluate(
         tmp_path / "renamed", judgments(), {"lexical": output(MOVED), "new": output()}, model={"was": "bm25"}
@@ -156,7 +148,6 @@ def test_a_model_is_compared_with_itself_under_its_old_name(nights, tmp_path):
 
 
 def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
-    """q05 has no output any more and is skipped: the difference is that of q03 and q07, and no other query moved."""
     after = {query_id: found for query_id, found in output(MOVED).items() if query_id != "q05"}
     first, second = (
         evaluate(tmp_path / name, judgments(), {"bm25": found}, conventions={"missing_queries": "skip"})
@@ -214,7 +205,6 @@ def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
 
 
 def test_a_model_that_one_side_lacks_on_a_dataset_is_said(tmp_path):
-    """dense failed in the first night: bm25 is compared, and a remark names dense."""
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output(), "dense": {"q01": {}}})
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED), "dense": output()})
 
@@ -286,7 +276,6 @@ def test_queries_of_a_user_are_drawn_as_one(tmp_path):
 
 
 def test_slices_are_left_out_where_the_queries_table_has_changed(tmp_path):
-    """Another table may say otherwise which query is in which slice: a remark says that it was not used."""
     table = queries_table(tmp_path)
     further = {"dataset": {"queries": table}, "slices": ["market"]}
     first, second = two_nights(tmp_path, output(), output(MOVED), **further)
@@ -444,7 +433,6 @@ def test_other_documents_and_the_output_share_a_part(tmp_path):
 
 
 def test_without_references_the_last_two_are_compared(tmp_path):
-    """Whatever the gates of the third night found; by its gates `last_passed` is the second, too."""
     floor = {"name": "floor", "measure": "rr", "at_least": 1}
     nights = [
         evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED)}, gates=gates)
@@ -464,7 +452,6 @@ def test_without_references_the_last_two_are_compared(tmp_path):
     [("last#bm25", "last", "both mean 'bm25' of one record"), ("last", "last", "are the same")],
 )
 def test_a_record_is_not_compared_with_itself(tmp_path, base, candidate, said):
-    """`compare last#bm25` names the base, and the candidate is the last one, too."""
     with pytest.raises(InputError, match=f"{said}; name another one to compare with, such as previous"):
         compare(base, candidate, runs_dir=tmp_path)
 
@@ -488,7 +475,6 @@ def test_the_name_is_needed_only_where_there_are_several(nights, tmp_path):
 
 
 def test_a_model_on_one_side_alone_is_named(tmp_path):
-    """bm25 is compared; dense came and rrf went."""
     evaluate(tmp_path / "nightly", judgments(), {"bm25": output(), "rrf": output()})
     second = evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED), "dense": output()})
 
@@ -502,7 +488,6 @@ def test_a_model_on_one_side_alone_is_named(tmp_path):
 
 
 def test_last_passed_is_another_record_for_each_model(tmp_path):
-    """In the second night dense failed its gate: it is compared with the first, bm25 with the second."""
     config, runs = tmp_path / "nightly", tmp_path / "runs"
     outputs = {"bm25": output(), "dense": output(MOVED)}
     floor = {"name": "floor", "models": ["dense"], "measure": "rr", "at_least": 1}
@@ -522,7 +507,6 @@ def test_last_passed_is_another_record_for_each_model(tmp_path):
 
 
 def test_two_models_of_last_passed_are_of_one_record(tmp_path):
-    """`last_passed#bm25` and `last_passed#dense` are models of the last evaluation, and not of the last two."""
     outputs = {"bm25": output(), "dense": output(MOVED)}
     evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
     second = evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
@@ -533,7 +517,6 @@ def test_two_models_of_last_passed_are_of_one_record(tmp_path):
 
 
 def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
-    """bm25 was accepted in the first night and dense in the second: each is compared with its own; `show` needs one."""
     config = tmp_path / "nightly"
     runs = tmp_path / "runs"
     outputs = {"bm25": output(), "dense": output(MOVED)}
@@ -548,7 +531,6 @@ def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
 
 
 def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkeypatch):
-    """No config says where they are; MLFLOW_TRACKING_URI does, as for every command that takes a run."""
     from mlflow import MlflowClient
 
     config = write_config(tmp_path / "a", {"web": Collection(judgments(), {"bm25": output()})}, SUITES, ending=".tsv")
@@ -587,7 +569,6 @@ def test_an_unknown_measure_is_refused_with_the_one_that_was_meant(nights):
 
 
 def test_python_gets_tables(movement):
-    """Rows by name: two differences, no slices, a row for each document of the queries that moved."""
     assert movement.differences.set_index("measure")["difference"].to_dict() == pytest.approx(
         {"rr": -1 / 30, "ndcg@10": -1 / 40}
     )
@@ -625,7 +606,6 @@ def test_a_pipe_gets_plain_text(nights, run_cli):
 
 
 def test_a_refusal_is_a_wrong_command(rejudged, run_cli):
-    """Exit code 2 and a line for judgments and queries each, which says what to do; with --force parts are printed."""
     records = [found.record for found in rejudged]
     refused, out, error = run_cli("compare", *records)
     forced, table, _ = run_cli("compare", *records, "--force")

@@ -1,7 +1,5 @@
 """Conventions from the config to the figures: what each choice does to an evaluation, worked by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

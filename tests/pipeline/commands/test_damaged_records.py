@@ -1,7 +1,5 @@
 """Records that are damaged, or that somebody else has written: every command refuses them in one line, exit 2."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -66,7 +64,6 @@ CHECKING = ("reproduce", "report", "accept", "verify", "export")
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a record that has every file."""
     folder = tmp_path_factory.mktemp("damaged")
     config = write_config(folder, {"web": WEB}, {"search": ["ap", "ndcg@5"]})
     gates = {"floor": {"models": "*", "measure": "ap", "at_least": 0.0}}
@@ -91,7 +88,6 @@ def record(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def run(record: Path, run_cli: Command) -> Callable[[str], Outcome]:
-    """A command on the record."""
     return lambda command: run_cli(*(word.replace("{id}", record.name) for word in COMMANDS[command]))
 
 
@@ -118,8 +114,6 @@ BYTES = {
 
 
 def put(*path: Any, to: Any) -> Change:
-    """A change of the manifest at a path of keys; `DROP` takes the key away."""
-
     def change(manifest: dict[str, Any]) -> None:
         found: Any = manifest
         for key in path[:-1]:
@@ -244,7 +238,6 @@ def test_a_file_that_has_changed_is_refused_by_whoever_reads_it(record, run, nam
 
 
 def _tables(record: Path, name: str) -> Iterator[bytes]:
-    """Files that are no such table, or hold what this record does not have."""
     text = (record / name).read_text(encoding="utf-8")
     header, first, rest = text.split("\n", 2)
     yield b""

@@ -1,7 +1,5 @@
 """Choice of a Dask scheduler: by the config or the command, never by an untrusted record."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path
@@ -58,7 +56,6 @@ def test_a_cluster_that_cannot_be_used_is_refused(config, overrides, options, me
 
 
 def test_a_record_of_somebody_else_chooses_no_scheduler(config, tmp_path, monkeypatch):
-    """What a scheduler sends back is run here, so only the user names one: in a config of their own, or by `--set`."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
     overrides = [f"execution.scheduler={ADDRESS}"]
     record = rankledger.evaluate_config(config, tracking=False, overrides=overrides, runs_dir=tmp_path / "runs").record

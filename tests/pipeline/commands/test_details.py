@@ -1,7 +1,5 @@
 """What is kept of the queries that moved: worked by hand, as far as inputs can be read again, and within 1 MB."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +27,6 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluate(dataset: Mapping[str, Any] | None = None, **sections: Any) -> Evaluation:
-    """An evaluation of two queries, of which the first moved from bm25 to dense."""
     files = {"judged": JUDGED, "bm25": BM25, "dense": DENSE, "queries": QUERIES, "documents": DOCUMENTS}
     for name, text in files.items():
         Path(f"{name}.tsv").write_text(text, encoding="utf-8")

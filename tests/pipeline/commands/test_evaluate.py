@@ -1,7 +1,5 @@
 """Whole evaluations: figures that depend on nothing but what is evaluated, and the tables that users of Python get."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys
@@ -39,21 +37,18 @@ DATA = {"web": WEB, "stars": STARS}
 def evaluate(
     folder: Path, datasets: dict[str, Collection] = DATA, *, suites: Any = SUITES, **options: Any
 ) -> Evaluation:
-    """The evaluation of collections that are written to a new folder; options of `evaluate` are recognised by name."""
     given = {name: options.pop(name) for name in ("jobs", "backend", "date") if name in options}
     config = write_config(folder, datasets, suites, **options)
     return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs", **given)
 
 
 def lines(evaluation: Evaluation) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The lines of the summary by dataset, model, slice and measure, as written but for ranks, which others change."""
     with (evaluation.record / "summary.csv").open(encoding="utf-8", newline="") as file:
         _, *found = csv.reader(file)
     return {tuple(line[:4]): tuple(line[4:-2]) for line in found}
 
 
 def score_rows(evaluation: Evaluation) -> dict[tuple[str, ...], dict[str, bytes]]:
-    """Each row of the scores by dataset, model and query: its figures that are not null, to the last bit."""
     table = parquet.read_table(evaluation.record / "scores.parquet")
     found = {}
     for row in table.to_pylist():
@@ -64,7 +59,6 @@ def score_rows(evaluation: Evaluation) -> dict[tuple[str, ...], dict[str, bytes]
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    """One worker, TREC text and TSV, rows in their order."""
     return evaluate(tmp_path_factory.mktemp("base"), jobs=1)
 
 
@@ -84,7 +78,6 @@ def test_workers_formats_and_the_order_of_rows_change_no_byte(base, tmp_path, op
 
 @pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (200, 3)])
 def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
-    """Cut into a block per query, or into several of a few queries each, the figures are those of one block."""
     monkeypatch.setattr(join, "_CELLS", cells)
 
     assert figures_of(evaluate(tmp_path, jobs=jobs).record) == figures_of(base.record)
@@ -144,7 +137,6 @@ def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
 
 
 def _but_for_parsing(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a manifest says of outputs, but for whether their rows were parsed: a second evaluation parses none."""
     return [{key: value for key, value in output.items() if key != "parsed"} for output in outputs]
 
 
@@ -168,7 +160,6 @@ def test_the_summary_is_what_the_record_holds(base):
 
 
 def test_the_scores_are_what_the_record_holds(base):
-    """All rows and measures, but for the sums of pooled figures and which queries are without output."""
     written = parquet.read_table(base.record / "scores.parquet").to_pandas()
     sums = [name for name in written if name.endswith((".numerator", ".denominator"))]
 
@@ -203,7 +194,6 @@ def test_a_suite_may_have_no_figure_per_query(tmp_path):
 
 
 def test_with_every_output_missing_the_tables_are_empty(tmp_path):
-    """An evaluation of which every model failed is still one: its tables have columns and no rows."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, models=["bm25"])
     (tmp_path / "web" / "bm25.txt").unlink()
     evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
@@ -250,7 +240,6 @@ def test_quality_counts_what_the_data_was_made_with(base):
 
 
 def test_a_failing_output_leaves_the_others_alone(base, tmp_path):
-    """One output is missing and one malformed: both are reported, and the rest has the lines it always has."""
     config = write_config(tmp_path, DATA, SUITES)
     (tmp_path / "web" / "dense.txt").unlink()
     (tmp_path / "stars" / "rrf.tsv").write_text("query_id\tdoc_id\tprediction\nu1\td1\tfour\n", encoding="utf-8")
@@ -300,7 +289,6 @@ WORD = "it fills {date} in paths; write a plain word such as '2026-11-20'"
     ],
 )
 def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_recorded(tmp_path, monkeypatch, options, found):
-    """As they are in a config and on the command line; none is taken for another or fails in the middle."""
     monkeypatch.chdir(tmp_path)
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
     there = set(tmp_path.iterdir())
@@ -329,14 +317,12 @@ def test_validate_refuses_an_empty_date_too(tmp_path):
 
 @pytest.mark.parametrize("date", ["20261120", "v1.2"])
 def test_a_date_may_be_a_label(tmp_path, date):
-    """It is what `{date}` stands for in paths: a day, or a word."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
 
     assert validate(config, date=date).n_queries["web"]
 
 
 def test_own_modules_called_metrics_and_pipeline_are_no_obstacle(tmp_path):
-    """Files called `metrics.py` and `pipeline.py` in your folder and the package do not meet: both are imported."""
     for name in ("metrics", "pipeline"):
         (tmp_path / f"{name}.py").write_text("mine = True\n", encoding="utf-8")
     code = "import metrics, pipeline, rankledger; rankledger.evaluate; print(metrics.mine, pipeline.mine)"
@@ -346,7 +332,6 @@ def test_own_modules_called_metrics_and_pipeline_are_no_obstacle(tmp_path):
 
 
 def test_an_unknown_name_of_the_package_is_an_attribute_error():
-    """`rankledger.evalute` fails as a misspelt name does everywhere."""
     with pytest.raises(AttributeError, match="'rankledger' has no attribute 'evalute'"):
         rankledger.evalute  # noqa: B018
 

@@ -1,7 +1,5 @@
 """Excluded documents in whole evaluations: what a record says of them, the cache, comparisons and `explain`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,6 @@ def config(tmp_path: Path) -> Path:
 
 
 def evaluate(config: Path, *keys: str, **options: Any) -> Evaluation:
-    """The evaluation with keys of the dataset."""
     return rankledger.evaluate_config(
         config,
         overrides=[f"datasets.web.{key}" for key in keys],
@@ -54,7 +51,6 @@ def with_pairs(config: Path, text: str = PAIRS) -> str:
 
 
 def test_the_record_says_what_was_excluded(config):
-    """A role with the file's digest, `exclude_self`, and per output rows and queries; a remark names unjudged pairs."""
     plain = evaluate(config)
     found = evaluate(config, with_pairs(config), "exclude_self=true")
     dataset, (output,) = manifest_of(found.record)["datasets"]["web"], manifest_of(found.record)["outputs"]
@@ -77,7 +73,6 @@ def test_the_record_says_what_was_excluded(config):
 
 
 def test_a_comparison_says_so(config):
-    """Refused; with `force` the whole change of the same output is due to what is excluded."""
     before, after = evaluate(config), evaluate(config, with_pairs(config), "exclude_self=true")
     options = {"runs_dir": config.parent / "runs"}
 
@@ -90,7 +85,6 @@ def test_a_comparison_says_so(config):
 
 
 def test_a_comparison_over_new_judgments_keeps_the_parts_apart(config):
-    """With other judgments, too, one part is of both; the old output is read again with what is excluded now."""
     before = evaluate(config)
     write(config.parent / "web" / "judged.txt", "p 0 x 1\nq 0 b 1\nr 0 c 1\n")
     after = evaluate(config, "exclude_self=true")
@@ -105,7 +99,6 @@ def test_a_comparison_over_new_judgments_keeps_the_parts_apart(config):
 
 
 def test_explain_shows_what_is_left(config):
-    """Query q without x and y: b is first, and a note counts the two; of a record, too."""
     found = evaluate(config, with_pairs(config), "exclude_self=true")
     explained = rankledger.explain(found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs")
 
@@ -146,7 +139,6 @@ def test_what_was_seen_in_training(config):
 
 
 def test_the_cache_knows_what_was_left_out_and_counted(config):
-    """None is taken for another; each is found again, and a changed file of pairs or interactions is another."""
     keys = [(), ("exclude_self=true",), (with_pairs(config),), trained(config, "count"), trained(config, "remove")]
     first, again = ([evaluate(config, *key) for key in keys] for _ in range(2))
     others = [
@@ -180,7 +172,6 @@ def test_what_is_counted_breaks_no_comparison(config):
 
 
 def test_explain_says_what_was_seen(config):
-    """Of query q two documents are counted in the list, or left out of it."""
     options = {"model": "bm25", "query": "q", "measure": "rr", "runs_dir": config.parent / "runs"}
     counted, removed = (
         rankledger.explain(evaluate(config, *trained(config, seen)).record, **options) for seen in ("count", "remove")

@@ -1,7 +1,5 @@
 """Records in the schema of Every Eval Ever: its keys, the figures of the record, and scores that are read again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -48,7 +46,6 @@ def evaluated(config: str) -> Evaluation:
 
 @pytest.fixture
 def ranked() -> Evaluation:
-    """Three judged queries: one answered at rank 1, one at rank 2, one without output; one of three documents shown."""
     Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\nq1\td1\t1\nq2\td2\t1\nq3\td3\t1\n")
     Path("documents.tsv").write_text("doc_id\nd1\nd2\nd3\n")
     for name in ("bm25.tsv", "b.tsv"):
@@ -57,7 +54,6 @@ def ranked() -> Evaluation:
 
 
 def logs(files: tuple[Path, ...]) -> dict[str, tuple[dict[str, Any], list[dict[str, Any]], Path]]:
-    """By model: its figures, the lines of its scores, and where these are."""
     found = {}
     for path in files:
         if path.suffix == ".json":

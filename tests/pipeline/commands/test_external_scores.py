@@ -1,7 +1,5 @@
 """External scores and results of other tools, from the config to the record and back."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,12 +29,10 @@ TEXT = ["rr@10", "ndcg@10", "r@20"]
 
 
 def evaluate(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Evaluation:
-    """The evaluation of these datasets and outputs, with few resamples."""
     return rankledger.evaluate_config(written(datasets, models, **config), tracking=False)
 
 
 def written(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Path:
-    """A config of these datasets and outputs."""
     path = Path("given.yaml")
     outputs = {name: {"outputs": output} for name, output in models.items()}
     sections = {"name": "given", "datasets": datasets, "models": outputs, "bootstrap": {"resamples": 200}}
@@ -45,13 +41,11 @@ def written(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> 
 
 
 def ranked(**config: Any) -> Evaluation:
-    """The quickstart's rankings, on a dataset called `web`."""
     models = {model: str(CONFIGS / "quickstart" / f"{model}.tsv") for model in MODELS}
     return evaluate({"web": {"judgments": str(QRELS)}}, models, suites={"search": TEXT}, **config)
 
 
 def judged(folder: str = "judge") -> dict[str, str]:
-    """Two models' scores of four queries, b without q3 and with one that the others lack."""
     Path(folder).mkdir()
     Path(folder, "a.csv").write_text("query_id,faithful\nq1,1\nq2,0.5\nq3,0\nq4,\n", encoding="utf-8")
     Path(folder, "b.csv").write_text("query_id,faithful\nq1,0.5\nq2,0.5\nq4,1\nq5,1\n", encoding="utf-8")
@@ -62,7 +56,6 @@ FAITHFUL = {"scores": {"faithful": {"direction": "higher", "range": [0, 1]}}}
 
 
 def lines(evaluation: Evaluation) -> dict[tuple[str, str, str], Estimate]:
-    """The lines of the summary of all queries, by dataset, model and measure."""
     return {(line.dataset, line.model, line.measure): line for line in evaluation.estimates if line.slice == "all"}
 
 
@@ -274,7 +267,6 @@ def test_logs_of_inspect_are_evaluated_and_reproduced():
     ],
 )
 def test_a_selection_that_cannot_be_made_is_refused_with_its_line(old, new, found):
-    """Replicates that are not listed, an unknown placeholder, and rankings, which have no labels."""
     suites = "suites: {a: [rr]}\n" if "judgments" in new else ""
 
     with pytest.raises(InputError) as refused:

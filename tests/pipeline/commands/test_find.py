@@ -1,7 +1,5 @@
 """Records listed, found again from what was published of them, and shown as they were when they were evaluated."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -32,13 +30,11 @@ GATES = [{"name": "complete", "max_missing": 0.01}]  # one query in ten is witho
 
 @pytest.fixture
 def evaluation(tmp_path) -> Evaluation:
-    """One evaluation, whose gates fail, in the runs folder of the test."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap", "rr"]}, name="nightly", gates=GATES)
     return rankledger.evaluate_config(config, tracking=False, date="2026-11-20", runs_dir=tmp_path / "runs")
 
 
 def with_figure(record: Path, estimate: str) -> None:
-    """Have the summary say that bm25's average precision is so much."""
     header, first, *others = (record / "summary.csv").read_text(encoding="utf-8").splitlines()
     cells = first.split(",")
     assert cells[:4] == ["web", "bm25", "all", "ap"]
@@ -194,7 +190,6 @@ SECTIONS: list[dict[str, Any]] = [
 
 
 def broken(config: Path) -> None:
-    """One model's output is not there any more, and another model has a hostile name."""
     (config.parent / "web/dense.txt").unlink()
     document = yaml.safe_load(config.read_text(encoding="utf-8"))
     document["models"]["a|b [red]*x*"] = document["models"].pop("rrf")

@@ -1,7 +1,5 @@
 """The history of a figure: which nights it has, what breaks it, and where its level moved."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -30,7 +28,6 @@ def day(night: int) -> str:
 
 
 def resting(judgments: str = "j0", definition: str = "f0", **further: str) -> dict[str, Comparability]:
-    """What the scores on web rest on."""
     return {"web": Comparability({"judgments": judgments, **further, "definition": definition})}
 
 
@@ -81,7 +78,6 @@ def planted(seed: int) -> tuple[list[HistoryEntry], dict[int, float], int]:
 
 
 def test_a_hundred_years_of_nights():
-    """Of 200 steps the guide's share is found."""
     found: dict[float, list[bool]] = {}
     n_alarms = 0
     for seed in range(100):
@@ -104,7 +100,6 @@ def test_a_hundred_years_of_nights():
 
 
 def test_of_several_evaluations_of_a_date_the_last_counts():
-    """Repeats of a record are no night at all, however late they are; both are said."""
     again = evaluated(1, 0.5, created=datetime(2026, 3, 1, tzinfo=UTC))
     repeat = evaluated(1, 0.9, created=datetime(2026, 4, 1, tzinfo=UTC), repeats=True)
     found = history_of("nightly", "ap", [repeat, evaluated(2), again, evaluated(0), evaluated(1)])
@@ -121,7 +116,6 @@ def test_of_several_evaluations_of_a_date_the_last_counts():
 
 
 def test_nights_stand_by_their_dates_whenever_they_were_evaluated():
-    """A night that was made up for later stands where it belongs; a date that is none, where it was evaluated."""
     late = evaluated(1, created=datetime(2026, 3, 1, tzinfo=UTC))
     worded = evaluated(2, date="release 7")
 
@@ -130,7 +124,6 @@ def test_nights_stand_by_their_dates_whenever_they_were_evaluated():
 
 
 def test_an_output_that_was_not_evaluated_is_reported():
-    """The night stands there without figure, and the next is compared with the last that has one."""
     missing = evaluated(1, lines={}, failures={("web", "bm25"): "bm25.txt: file not found"})
     first, second, third = series_of(evaluated(0, 0.4), missing, evaluated(2, 0.45)).nights
 
@@ -139,7 +132,6 @@ def test_an_output_that_was_not_evaluated_is_reported():
 
 
 def test_a_model_that_was_not_there_has_no_night():
-    """Nights before it was in the config are passed over; they are no failures."""
     assert [night.date for night in series_of(evaluated(0, lines={}), evaluated(1)).nights] == [day(1)]
 
 
@@ -153,7 +145,6 @@ def test_a_model_that_was_not_there_has_no_night():
     ],
 )
 def test_what_changes_the_meaning_of_a_figure_breaks_the_series(changes, kind, before, after):
-    """A level that moves with it is no step, and says nothing against a step later."""
     old = [evaluated(night, 0.4) for night in range(20)]
     new = [evaluated(night, 0.5 if night < 30 else 0.6, **changes) for night in range(20, 40)]
     series = series_of(*old, *new)
@@ -177,7 +168,6 @@ def test_a_step_lasts_until_the_next_one_a_break_or_the_last_night():
 
 
 def test_a_commit_breaks_nothing():
-    """Commits of the repository change every day; they are known, and figures stay comparable."""
     series = series_of(evaluated(0), evaluated(1, commit="c1"))
 
     assert [night.commit for night in series.nights] == ["c0", "c1"]
@@ -186,7 +176,6 @@ def test_a_commit_breaks_nothing():
 
 
 def test_a_break_on_a_night_without_figure_is_marked_on_the_next():
-    """The last night with a figure is what a night is compared with."""
     undefined = evaluated(1, None, None, rests_on=resting("j1"))
     series = series_of(evaluated(0), undefined, evaluated(2, rests_on=resting("j1")))
 
@@ -194,7 +183,6 @@ def test_a_break_on_a_night_without_figure_is_marked_on_the_next():
 
 
 def test_judgments_of_any_dataset_break_the_mean_of_all():
-    """The mean of all datasets moves with each of them."""
     line = Estimate("*", "bm25", "all", "ap", 0.4, None, None, 0.02, 600, 0, 0)
     lines = {("*", "bm25"): line}
     digests = [{"web": resting()["web"], "news": resting(f"n{n}")["web"]} for n in range(2)]
@@ -204,8 +192,6 @@ def test_judgments_of_any_dataset_break_the_mean_of_all():
 
 
 def test_the_gates_of_a_night_are_those_of_its_model_and_dataset():
-    """The worst of them, external metrics included; another model's do not count."""
-
     def verdict(model: str, dataset: str, effect: Any, outcome: Any) -> Verdict:
         return Verdict("gate", dataset, model, "ap", "all", outcome, effect, "")
 
@@ -223,7 +209,6 @@ def test_the_gates_of_a_night_are_those_of_its_model_and_dataset():
 
 @pytest.fixture(scope="module")
 def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A runs folder with the records of 365 nights, of which only manifests, summaries and gates can be read."""
     folder = tmp_path_factory.mktemp("year")
     config = write_config(folder, {"web": WEB}, {"search": ["ap", "avg_rp(cutoffs=[5,10])"]}, name="nightly")
     record = rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs").record
@@ -243,7 +228,6 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_year_is_read_without_its_scores(year):
-    """365 nights of two models, from manifests and summaries alone; the oldest first, unchanged as they are."""
     found = history("nightly", measure="ap", runs_dir=year)
 
     assert [(series.dataset, series.model) for series in found.series] == [("web", "bm25"), ("web", "dense")]
@@ -255,7 +239,6 @@ def test_a_year_is_read_without_its_scores(year):
 
 
 def test_a_measure_with_commas_and_one_model(year):
-    """A measure that the summary has to quote is found, too; a model and a dataset narrow the history."""
     found = history("nightly", measure="avg_rp(cutoffs=[5,10])", model="dense", dataset="web", runs_dir=year)
 
     assert [(series.model, len(series.nights)) for series in found.series] == [("dense", 365)]
@@ -277,7 +260,6 @@ def test_without_a_name_and_a_measure(year):
     ],
 )
 def test_what_is_not_there_is_refused(year, asked, said):
-    """The message names what there is."""
     with pytest.raises(InputError) as error:
         history(**{"name": "nightly", "measure": "ap", "runs_dir": year} | asked)
 
@@ -285,8 +267,6 @@ def test_what_is_not_there_is_refused(year, asked, said):
 
 
 def test_the_command_prints_the_last_nights_in_every_form(year, run_cli):
-    """A row per night, most recent last, as a table, in Markdown and in JSON."""
-
     def printed(*form: str) -> str:
         options = {"name": "nightly", "measure": "ap", "model": "bm25", "last": 5, "runs-dir": year}
         return run_cli("history", *(word for key, value in options.items() for word in (f"--{key}", value)), *form).out

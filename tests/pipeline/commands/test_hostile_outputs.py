@@ -1,7 +1,5 @@
 """Outputs that cannot be reached, named, read or held: each is its model's failure, and the others are evaluated."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
@@ -37,7 +35,6 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    """The working directory: judgments, a good output, and one of every kind that is not."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
@@ -67,7 +64,6 @@ class HangsUp(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def hangs_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a file in it."""
     monkeypatch.setattr(HangsUp, "asked", 0)
     with socketserver.TCPServer(("127.0.0.1", 0), HangsUp) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -76,7 +72,6 @@ def hangs_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_an_output_that_cannot_be_read_is_the_failure_of_its_model(hangs_up, run_cli):
-    """Exit code 4; each has its line in the manifest. A store that is away is asked three times for all outputs."""
     hostile = {"away": hangs_up, **HOSTILE}
     models = {name: {"outputs": path} for name, path in {"good": "good.txt", **hostile}.items()}
 
@@ -91,12 +86,10 @@ def test_an_output_that_cannot_be_read_is_the_failure_of_its_model(hangs_up, run
 
 @each("path", HOSTILE)
 def test_judgments_that_cannot_be_read_end_the_evaluation(path):
-    """With one line."""
     assert refusal(rankledger.evaluate_config, config(datasets={"web": {"judgments": path}}))
 
 
 def test_what_the_config_allows_reaches_the_reader():
-    """`allow_large` of a file, of which any number of bytes may come then; of external metrics it is refused."""
     outputs = {"path": "good.txt", "allow_large": True}
     path = config(models={"good": {"outputs": outputs}, "usual": {"outputs": "bad.txt"}})
     assert [task.output.large for task in plan(load(path)).tasks] == [math.inf, 10**9]

@@ -1,7 +1,5 @@
 """Evaluations of what is in memory: the figures of the same rows in files, and nothing that is written."""
 
-from __future__ import annotations
-
 import math
 import re
 import tempfile
@@ -68,13 +66,11 @@ class Run:
 
 
 def frame(table: Table, value: str) -> pd.DataFrame:
-    """The table as a data frame whose index counts nothing."""
     found = pd.DataFrame(rows(table), columns=["query_id", "doc_id", value])
     return found.set_index(pd.Index(np.arange(len(found)) * 7 % 5))
 
 
 def arrow(table: Table, value: str) -> pa.Table:
-    """The table in Arrow, in several chunks, and with a column that nobody asks for."""
     found = pa.Table.from_pandas(frame(table, value), preserve_index=False).append_column(
         "rank", pa.array([0] * len(rows(table)))
     )
@@ -82,7 +78,6 @@ def arrow(table: Table, value: str) -> pa.Table:
 
 
 def categorical(table: Table, value: str) -> pd.DataFrame:
-    """The data frame with queries as categories, one of which has no row."""
     found = frame(table, value)
     names = ["unused", *reversed(found["query_id"].unique())]
     return found.assign(query_id=pd.Categorical(found["query_id"], categories=names))
@@ -105,7 +100,6 @@ CONTAINERS: Mapping[str, Callable[[Table, str], Any]] = {
 
 
 def in_memory(collection: Collection, make: Callable[[Table, str], Any], **options: Any) -> Evaluation:
-    """The evaluation of a collection whose tables a function makes."""
     columns = ("rating", "prediction") if collection.kind == "ratings" else ("relevance", "score")
     outputs = {model: make(table, columns[1]) for model, table in collection.outputs.items()}
     options = {"settings": COMPARED, "dataset": "web", "baseline": "bm25", "measures": MEASURES} | options
@@ -115,7 +109,6 @@ def in_memory(collection: Collection, make: Callable[[Table, str], Any], **optio
 def from_files(
     folder: Path, collection: Collection, measures: list[str], *, overrides: Sequence[str] = (), **sections: Any
 ) -> Evaluation:
-    """The evaluation of a config over files of the same rows."""
     config = write_config(
         folder,
         {"web": collection},
@@ -129,7 +122,6 @@ def from_files(
 
 
 def assert_same(found: Evaluation, expected: Evaluation) -> None:
-    """Every figure and every word of the tables is equal, to the last bit."""
     for name in ("summary", "scores", "comparisons"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), check_exact=True, obj=name)
     assert found.failures == expected.failures == ()
@@ -145,7 +137,6 @@ def test_every_container_has_the_figures_of_files(tmp_path: Path) -> None:
 
 
 def test_ratings_have_the_figures_of_files(tmp_path: Path) -> None:
-    """A first measure for ratings makes the values ratings and predictions."""
     measures = ["rmse", "mae"]
     expected = from_files(tmp_path, STARS, measures)
     for name in ("mapping", "tuples", "pandas", "arrow"):
@@ -169,7 +160,6 @@ def test_scattered_rows_have_the_figures_of_files(tmp_path: Path) -> None:
 
 
 def test_slices_and_clusters_come_of_the_queries_table(tmp_path: Path) -> None:
-    """`queries` is the table that the config's key `queries` names; what else a config sets, settings set."""
     names = sorted(WEB.judged)
     table = pd.DataFrame({"query_id": names, "lang": ["de" if place % 3 else "en" for place in range(len(names))]})
     table.to_csv(tmp_path / "queries.tsv", sep="\t", index=False)
@@ -186,7 +176,6 @@ def test_slices_and_clusters_come_of_the_queries_table(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_are_the_ids_that_they_are_written_as() -> None:
-    """An id 7 is the id "7", on either side, as it is in Parquet; so 7 and 07 differ."""
     judged = {7: {1: 1, 2: 0}, 8: {3: 1}}
     texts = pd.DataFrame({"query_id": ["7", "7", "8"], "doc_id": ["2", "1", "3"], "score": [1, 2, 3]})
     numbers = texts.astype({"query_id": "int32", "doc_id": "uint64"})
@@ -210,7 +199,6 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_config_can_be_evaluated_without_a_record(tmp_path: Path) -> None:
-    """`record=False` gives a config's figures and leaves neither a record nor an output cache."""
     expected = from_files(tmp_path / "one", WEB, ["ap"])
     config = tmp_path / "one" / "config.yaml"
     assert_same(rankledger.evaluate_config(config, record=False, runs_dir=tmp_path / "runs"), expected)
@@ -218,7 +206,6 @@ def test_a_config_can_be_evaluated_without_a_record(tmp_path: Path) -> None:
 
 
 def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
-    """Each is refused in one line that names the argument, says what was found, and what it takes."""
     takes = (
         "give a path, a data frame or Arrow table with the columns query_id, doc_id, score, "
         "{query: {document: score}}, or tuples (query, document, score)"
@@ -240,14 +227,12 @@ def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
 
 @pytest.mark.parametrize("output", [RUN, frame(RUN, "score"), rows(RUN), {"q1": ["d2", "d1"], "q2": ["d3"]}])
 def test_a_single_output_needs_no_name(output: Any) -> None:
-    """`evaluate(qrels, run, metrics)` is what ranx takes, too."""
     evaluation = rankledger.evaluate(JUDGED, output, ["rr"], settings=FEW)
     assert evaluation.scores["model"].tolist() == ["output", "output"]
     assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
 
 
 def test_options_that_do_not_fit_are_refused() -> None:
-    """Nothing that was asked for is passed over."""
     cases: dict[str, dict[str, Any]] = {
         "baseline: unknown model 'bm52'; did you mean 'bm25'?": {"baseline": "bm52"},
         "queries: found a dict; give a path, or a data frame or Arrow table with the column query_id": {"queries": {}},
@@ -314,7 +299,6 @@ def test_judgments_that_are_wrong_are_refused() -> None:
 
 
 def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
-    """A query without judgments is passed over and counted; a judged query without output scores 0 and is counted."""
     evaluation = rankledger.evaluate(JUDGED, {"bm25": {"q1": {"d1": 1.0}, "other": {"d9": 1.0}}}, ["ap"], settings=FEW)
     quality = evaluation.quality["data", "bm25"]
     assert (quality.n_unjudged_queries, quality.n_missing_queries) == (1, 1)
@@ -322,7 +306,6 @@ def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
 
 
 def test_ranks_and_subtopics_need_a_table() -> None:
-    """A value without a name is a score or a relevance; what else is asked for must have a column."""
     settings = {**FEW, "conventions": {"ties": "rank_column"}}
     message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, ["ap"], settings=settings)
     assert message == "outputs['bm25']: a dict cannot hold query_id, doc_id, rank; give a data frame or Arrow table"
@@ -346,7 +329,6 @@ def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> No
 
 
 def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path: Path) -> None:
-    """Whatever asks for the inputs of the record says that they were in memory."""
     evaluation = in_memory(WEB, CONTAINERS["pandas"], record=True, runs_dir=tmp_path)
     record = str(evaluation.record)
     assert_same(rankledger.load(record), evaluation)
@@ -368,7 +350,6 @@ def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path
 
 
 def without_ids(text: str, *evaluations: Evaluation) -> str:
-    """The text with one word for the ids of these evaluations."""
     for evaluation in evaluations:
         text = text.replace(evaluation.evaluation_id, "ID")
     return text
@@ -387,7 +368,6 @@ def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: P
 
 
 def test_a_table_for_a_paper_takes_headers_of_its_measures() -> None:
-    """A header of no column is refused, as a style for anything but LaTeX is."""
     evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], settings=FEW)
     assert "& MAP" in evaluation.to_latex(headers={"ap": "MAP"})
     assert refusal(evaluation.to_latex, headers={"app": "MAP"}) == "headers: no measure 'app'; did you mean 'ap'?"
@@ -409,7 +389,6 @@ def test_models_of_one_evaluation_are_compared(tmp_path: Path) -> None:
 
 
 def test_a_query_is_explained_with_or_without_a_record(tmp_path: Path) -> None:
-    """The explained score is the one that was measured, of inputs in memory and of files."""
     query = min(WEB.judged)
     free = in_memory(WEB, CONTAINERS["generator"])
     kept = in_memory(WEB, CONTAINERS["stream"], record=True, runs_dir=tmp_path / "runs")
@@ -421,7 +400,6 @@ def test_a_query_is_explained_with_or_without_a_record(tmp_path: Path) -> None:
 
 
 def test_outputs_that_are_all_refused_raise(tmp_path: Path) -> None:
-    """A line for each output, whether a record was asked for or not; there is none."""
     outputs = {"bm25": {}, "a.b": {"q9": {"d1": 1.0}}, "gone": tmp_path / "gone.tsv"}
     lines = (
         "outputs['bm25']: no rows; give some",
@@ -468,7 +446,6 @@ def test_a_frame_without_columns_has_no_rows_and_a_null_is_one_of_a_row() -> Non
 
 
 def test_what_a_command_prints_is_a_warning() -> None:
-    """A layout, a refused output and one that is judged less: each names its input, at the line that called."""
     lenskit = frame(RUN, "score").set_axis(["user_id", "item_id", "score"], axis=1)
     with pytest.warns(rankledger.InputWarning) as caught:
         evaluation = rankledger.evaluate(JUDGED, {"bm25": lenskit, "new": {}, "few": {"q1": {"d9": 1}, "q2": {"d3": 2}}}, "ap", settings=FEW)  # fmt: skip  # noqa: E501
@@ -530,7 +507,6 @@ def test_documents_are_excluded_as_from_files(tmp_path: Path) -> None:
 
 
 def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> None:
-    """The role `exclude` has the digest of the pairs, the same for a list and a set; `explain` leaves them out."""
     digests = set()
     for name in ("lists", "sets", "tuples"):
         options = {"exclude": EXCLUDED[name], "record": True, "runs_dir": tmp_path}
@@ -560,7 +536,6 @@ def test_what_was_seen_in_training_is_a_setting() -> None:
 
 
 def test_pairs_that_are_wrong_are_refused() -> None:
-    """In one line that says how pairs are given."""
     takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
     cases: dict[str, Any] = {
         f"exclude: found an int; give {takes} (query, document)": 3,
@@ -598,13 +573,11 @@ def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
 
 
 def first_hit(block: JudgedBlock, *, k: int | None = None) -> Floats:
-    """Whether the first document is relevant."""
     return ((block.ranks == 1) & (block.grades > 0)).any(axis=0).astype(np.float64)
 
 
 @from_terms
 def halved(block: JudgedBlock, *, k: int | None = None) -> Terms:
-    """Grades, halved from the second rank on."""
     grades = np.where(block.ranks <= (k or np.inf), np.where(block.grades > 0, block.grades, 0.0), 0.0)
     return Terms(grades / np.where(block.ranks == 1, 1, 2), {"grade": grades})
 
@@ -718,7 +691,6 @@ def test_string_views_are_strings(table):
 
 
 def test_judgments_of_string_views_are_read():
-    """The grades of `JUDGED`, in the order of the categories."""
     judged = pa.table({"query_id": ["q1", "q1", "q2"], "doc_id": CODED, "relevance": [0, 1, 2]})
     found = rankledger.evaluate(Streamed(judged), {"m": RUN}, ["ndcg"], settings=FEW).summary["estimate"][0]
 

@@ -1,7 +1,5 @@
 """`rankledger init`: what the files of a folder are taken for, and a config for them that runs."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -31,7 +29,6 @@ OUTPUT = ("query_id", "doc_id", "score")
 
 
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table in the format of the path's ending."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         parquet.write_table(pa.table(dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))), path)
@@ -41,7 +38,6 @@ def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -
 
 
 def write_trec(folder: Path) -> None:
-    """Judgments and two runs, as trec_eval reads them."""
     (folder / "qrels.txt").write_text("".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in JUDGED))
     for name in ("bm25", "dense"):
         lines = (f"{query} Q0 {doc} 1 {score} {name}\n" for query, doc, score in RANKED)
@@ -62,7 +58,6 @@ def dataset_of(found: FirstConfig) -> dict:
 
 
 def runs(found: FirstConfig) -> None:
-    """The config passes `validate` and `evaluate`, also with the gates that stand in it as an example."""
     uncommented = found.path.read_text(encoding="utf-8").replace("# gates:", "gates:").replace("#   - {", "  - {")
     with_gates = found.path.with_name("with-gates.yaml")
     with_gates.write_text(uncommented, encoding="utf-8")
@@ -74,7 +69,6 @@ def runs(found: FirstConfig) -> None:
 
 
 def test_trec_text(tmp_path):
-    """qrels and runs are told apart by their fields; what is no data is passed over."""
     write_trec(tmp_path)
     (tmp_path / "README.md").write_text("# Our runs\n\nMade by hand.\n")
     (tmp_path / "model.pt").write_bytes(b"PK\0\0\1\2 1 2 3 4 5\n")
@@ -106,7 +100,6 @@ def test_tables_with_queries_and_documents(tmp_path, ending):
 
 
 def test_ratings_and_predictions_with_a_training_set(tmp_path):
-    """The ratings whose pairs were predicted are the test set; the others stand as a comment, with the counts."""
     pairs = [(f"u{user}", f"i{item}", 1.0 + (user + item) % 5) for user in range(6) for item in range(8)]
     write(tmp_path / "a-first.csv", ("query_id", "doc_id", "rating"), [pair for pair in pairs if pair[1] < "i5"])
     write(tmp_path / "held-out.csv", ("query_id", "doc_id", "rating"), [pair for pair in pairs if pair[1] >= "i5"])
@@ -149,7 +142,6 @@ LISTS = [
 
 @pytest.mark.parametrize(("truth", "output", "names", "written"), LISTS)
 def test_lists_of_one_name_are_told_apart_by_their_lengths(tmp_path, truth, output, names, written):
-    """A model returns as many documents for every query, and of these the truth has some."""
     relevant = [
         (query, written([f"d{number}" for number in range(1 + place % 3)])) for place, query in enumerate(QUERIES)
     ]
@@ -167,7 +159,6 @@ def test_lists_of_one_name_are_told_apart_by_their_lengths(tmp_path, truth, outp
 
 
 def test_a_submission_is_known_by_its_column(tmp_path):
-    """`prediction` is no name of judgments, however long its lists are; an empty one is a query without output."""
     write(tmp_path / "qrels.csv", TABLE, JUDGED)
     write(tmp_path / "sub.csv", ("customer_id", "prediction"), [("q0", "d1 d2 d0"), ("q1", ""), ("q2", "d1")])
     found = init(tmp_path)
@@ -177,7 +168,6 @@ def test_a_submission_is_known_by_its_column(tmp_path):
 
 
 def test_scores_of_another_tool(tmp_path):
-    """A row per query with a number in each further column holds scores; their direction is to be checked."""
     for place, name in enumerate(("small", "large")):
         rows = [(query, 0.5 + 0.1 * place, 100 + number) for number, query in enumerate(QUERIES)]
         write(tmp_path / f"{name}.csv", ("query_id", "faithfulness", "latency"), rows)
@@ -191,7 +181,6 @@ def test_scores_of_another_tool(tmp_path):
 
 
 def test_nuggets_and_citations_of_answers(tmp_path):
-    """Tables, and a file of AutoNuggetizer; models are called as the files, and the scores have their range."""
     header, support = ("query_id", "nugget", "importance", "support"), ("support", "not_support", "partial_support")
     rows = [(query, "n1", "vital", support[place % 3]) for place, query in enumerate(QUERIES)]
     write(tmp_path / "plain.nuggets.parquet", header, rows)
@@ -215,7 +204,6 @@ def test_nuggets_and_citations_of_answers(tmp_path):
 
 
 def test_groups_and_what_was_seen_are_suggested(tmp_path):
-    """As comments: with their signs removed the config is evaluated, with slices and without what was seen."""
     write(tmp_path / "test.csv", TABLE, JUDGED)
     write(tmp_path / "train.csv", ("query_id", "doc_id"), [(query, "d5") for query in QUERIES])
     write(tmp_path / "items.csv", ("doc_id", "provider"), [(f"d{number}", "ab"[number % 2]) for number in range(6)])
@@ -240,7 +228,6 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "scores"
 
 
 def models_of_tool(folder: Path, tool: str) -> tuple[FirstConfig, dict[str, Any]]:
-    """A config for the sample files of a tool, and its models."""
     shutil.copytree(GOLDEN / tool, folder / "logs")
     with zipfile.ZipFile(folder / "model.pt", "w") as other:
         other.writestr("archive/data.pkl", b"no log of any tool")
@@ -266,7 +253,6 @@ def test_logs_of_inspect(tmp_path):
 
 
 def test_results_of_promptfoo(tmp_path):
-    """One file has several models: providers, and prompts where there are several; of cost and time less is better."""
     found, models = models_of_tool(tmp_path, "promptfoo")
 
     assert {name: model["outputs"]["select"] for name, model in models.items()} == {
@@ -284,7 +270,6 @@ def test_results_of_promptfoo(tmp_path):
 
 
 def test_samples_of_two_tasks_are_not_of_one_dataset(tmp_path):
-    """The ids of both begin at 0: one task is taken, called as its folder, and the other stands at the end."""
     found, models = models_of_tool(tmp_path, "lm_eval")
 
     (choice,) = (tmp_path / "logs").glob("samples_choice_*")
@@ -296,7 +281,6 @@ def test_samples_of_two_tasks_are_not_of_one_dataset(tmp_path):
 
 
 def test_a_log_that_is_refused_says_what_its_tool_needs(tmp_path):
-    """MLflow's other table names its queries in the inputs: the line to add is that of the reader of this tool."""
     found, models = models_of_tool(tmp_path, "mlflow")
 
     assert list(models) == ["eval_results_table"]
@@ -318,7 +302,6 @@ def test_scores_as_trec_eval_prints_them(tmp_path):
 
 @pytest.mark.parametrize("orient", ["columns", "index", "records", "split"])
 def test_json_of_pandas(tmp_path, orient):
-    """There are three rows of two queries, as in the frame. The form `split` begins as a table of MLflow does."""
     judged = pandas.DataFrame({"query_id": [1, 1, 2], "doc_id": [11, 12, 13], "relevance": [1, 0, 2]})
     ranked = judged.rename(columns={"relevance": "score"}).assign(score=[1.5, 2.5, 0.5])
     judged.to_json(tmp_path / "qrels.json", orient=orient, index=orient != "records")
@@ -345,7 +328,6 @@ def test_scores_as_ir_measures_prints_them(tmp_path, name):
 
 
 def test_json_is_told_apart_by_its_numbers(tmp_path):
-    """Judgments and a run of pytrec_eval have one layout: few whole numbers are grades."""
     for name, rows in (("truth", JUDGED), ("run", RANKED)):
         table: dict[str, dict[str, float]] = {}
         for query, doc, number in rows:
@@ -358,7 +340,6 @@ def test_json_is_told_apart_by_its_numbers(tmp_path):
 
 
 def test_of_several_judgments_those_that_the_outputs_are_for(tmp_path):
-    """dev shares the outputs' queries, train has others: dev is chosen, and train stands as a comment."""
     write_trec(tmp_path)
     (tmp_path / "qrels.txt").rename(tmp_path / "qrels.dev.txt")
     (tmp_path / "qrels.a.txt").write_text("".join(f"x{query} 0 {doc} 1\n" for query, doc, _ in JUDGED))
@@ -370,7 +351,6 @@ def test_of_several_judgments_those_that_the_outputs_are_for(tmp_path):
 
 
 def test_an_output_that_would_be_refused_is_left_out_with_the_reason(tmp_path):
-    """A document twice in a ranking, and other queries: the reader's line stands beside each, and the rest runs."""
     write_trec(tmp_path)
     with (tmp_path / "dense.run").open("a") as file:
         file.write("q0 Q0 d0 9 1.0 dense\n")
@@ -386,7 +366,6 @@ def test_an_output_that_would_be_refused_is_left_out_with_the_reason(tmp_path):
 
 
 def test_a_table_that_no_reader_takes_has_the_line_of_the_reader(tmp_path):
-    """Unknown columns are named as an evaluation names them, with what to write."""
     write_trec(tmp_path)
     write(tmp_path / "clicks.csv", ("who", "what", "when"), [("u1", "i1", "now")])
     found = init(tmp_path)
@@ -414,7 +393,6 @@ def test_a_ranking_by_rank_is_called_one(tmp_path):
 
 
 def test_lists_of_recommendations_are_told_from_predicted_ratings(tmp_path):
-    """Of a list of six few pairs were rated; the file of training is what the users consumed, and 4 is relevant."""
     pairs = [(f"u{user}", f"i{item}", 1.0 + (user + item) % 5) for user in range(6) for item in range(40)]
     write(tmp_path / "train.csv", ("userId", "movieId", "rating"), [pair for pair in pairs if pair[1] < "i2"])
     write(tmp_path / "test.csv", ("userId", "movieId", "rating"), [pair for pair in pairs if pair[1] in ("i30", "i31")])
@@ -428,7 +406,6 @@ def test_lists_of_recommendations_are_told_from_predicted_ratings(tmp_path):
 
 
 def test_the_first_rows_of_a_long_ranking_are_called_so(tmp_path):
-    """Of 12,000 rows of 12 queries not all are read to know it, and the counts say so."""
     write_trec(tmp_path)
     rows = [f"q{query} Q0 d{doc} {doc} {-doc} t" for query in range(12) for doc in range(1000)]
     (tmp_path / "long.run").write_text("\n".join(rows))
@@ -439,7 +416,6 @@ def test_the_first_rows_of_a_long_ranking_are_called_so(tmp_path):
 
 
 def test_odd_names_are_quoted(tmp_path):
-    """Braces, dollar signs, blanks, brackets and a word of YAML in names are names, and nothing else."""
     odd = tmp_path / "1: {x} $HOME"
     odd.mkdir()
     write_trec(odd)
@@ -452,7 +428,6 @@ def test_odd_names_are_quoted(tmp_path):
 
 
 def test_two_files_of_one_name_are_two_models(tmp_path):
-    """Outputs in two folders, named alike, are named with their folders."""
     write(tmp_path / "qrels.tsv", TABLE, JUDGED)
     for folder in ("july", "august"):
         write(tmp_path / folder / "bm25.tsv", OUTPUT, RANKED)
@@ -461,7 +436,6 @@ def test_two_files_of_one_name_are_two_models(tmp_path):
 
 
 def test_a_config_that_is_there_stays(tmp_path):
-    """It is refused before anything is read; with `force` it is written anew, and what evaluations wrote is no data."""
     write_trec(tmp_path)
     (tmp_path / CONFIG).write_text("mine")
     with pytest.raises(InputError, match="exists already; evaluate it, or write it anew with --force"):
@@ -482,7 +456,6 @@ def test_a_config_that_is_there_stays(tmp_path):
     ],
 )
 def test_what_is_missing_is_named(tmp_path, removed, said):
-    """Without outputs, or what to hold them against, nothing is written; what the files are is said."""
     write_trec(tmp_path)
     for name in removed:
         (tmp_path / name).unlink()
@@ -496,7 +469,6 @@ def test_what_is_missing_is_named(tmp_path, removed, said):
 
 
 def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
-    """The lines are those of the evaluation; no half-made file stays."""
     write_trec(tmp_path)
     for name in ("bm25", "dense"):
         (tmp_path / f"{name}.run").write_text("elsewhere Q0 d1 1 1.0 x\n")
@@ -507,7 +479,6 @@ def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
 
 
 def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_evaluated(tmp_path, capsys):
-    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named."""
     write(tmp_path / "judgments.csv", TABLE, JUDGED)
     for date in ("2026-11-23", "2026-11-24"):
         for model in ("bm25", "dense"):
@@ -540,7 +511,6 @@ def lm_eval(path: Path, values: list[object], metric: str = "acc") -> None:
 
 
 def test_logs_of_several_nights_are_one_model(tmp_path):
-    """lm_eval writes date and time into the name: the night is a template, and the format is kept."""
     for time in ("2026-06-12T01-02-03.45", "2026-06-13T06-07-08.9"):
         lm_eval(tmp_path / "tuned" / f"samples_x_{time}.jsonl", [1.0, 0.0])
     found = init(tmp_path)
@@ -593,7 +563,6 @@ def test_names_of_scores_that_no_score_can_have_are_mapped(tmp_path):
 
 
 def test_one_output_with_a_date_is_no_night(tmp_path):
-    """Nothing differs from it by the date alone, so its path stays as it is."""
     write(tmp_path / "judgments.csv", TABLE, JUDGED)
     write(tmp_path / "bm25-2026-11-24.csv", OUTPUT, RANKED)
     found = init(tmp_path)
@@ -603,7 +572,6 @@ def test_one_output_with_a_date_is_no_night(tmp_path):
 
 
 def write_nights(folder: Path, datasets: Sequence[str], models: Sequence[str], dates: Sequence[str]) -> None:
-    """DATASET/qrels.tsv and outputs/DATE/DATASET/MODEL.tsv."""
     for dataset in datasets:
         write(folder / dataset / "qrels.tsv", TABLE, JUDGED)
         write(folder / dataset / "queries.tsv", ("query_id", "text"), [(query, "why") for query in QUERIES])
@@ -613,7 +581,6 @@ def write_nights(folder: Path, datasets: Sequence[str], models: Sequence[str], d
 
 
 def test_nights_of_several_datasets_are_one_template(run_cli, tmp_path):
-    """Of 6 datasets, 3 models and 3 nights, in 20 lines: the config is evaluated for each night as it stands."""
     datasets, models = [f"d{number}" for number in range(6)], ["bm25", "dense", "hybrid"]
     write_nights(tmp_path, datasets, models, ["2026-11-23", "2026-11-24", "2026-11-25"])
     outcome = run_cli("init", tmp_path)
@@ -647,7 +614,6 @@ def test_nights_of_several_datasets_are_one_template(run_cli, tmp_path):
     ],
 )
 def test_datasets_in_folders_of_their_names(run_cli, tmp_path, judgments, output):
-    """Judgments and outputs of a dataset are told apart from those of another by the folder that both name."""
     for dataset in ("news", "web"):
         write(tmp_path / judgments.format(dataset), TABLE, JUDGED)
         for model in ("bm25", "dense"):
@@ -665,7 +631,6 @@ def test_datasets_in_folders_of_their_names(run_cli, tmp_path, judgments, output
 
 
 def test_datasets_that_differ_are_written_one_by_one(run_cli, tmp_path):
-    """A model without output on one, a table of one, ratings on another, and an output in no folder of a dataset."""
     write_nights(tmp_path, ["news", "web"], ["bm25", "dense"], ["2026-11-23", "2026-11-24"])
     for file in [*tmp_path.glob("outputs/*/news/dense.tsv"), tmp_path / "news" / "queries.tsv"]:
         file.unlink()
@@ -695,7 +660,6 @@ def test_datasets_that_differ_are_written_one_by_one(run_cli, tmp_path):
 
 
 def test_many_files_are_few_lines(run_cli, tmp_path):
-    """Models, files that no reader takes, and what is no data: the numbers stand in the lines of the first."""
     write(tmp_path / "qrels.tsv", TABLE, JUDGED)
     for number in range(20):
         write(tmp_path / f"runs/m{number}.tsv", OUTPUT, RANKED)

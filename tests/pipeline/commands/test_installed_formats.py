@@ -1,7 +1,5 @@
 """File formats of installed packages: named by entry points, imported when a file needs them and never by a record."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -94,7 +92,6 @@ ENTRIES |= {"fails": "FAILS", "short": "SHORT", "nulls": "NULLS", "nothing": "NO
 
 
 def install(site: Path, title: str, module: str, entries: dict[str, str], code: str = CODE) -> None:
-    """A package of that name and version, as an installer leaves it."""
     write(site / f"{module}.py", code)
     name, version = title.split()
     info = site / f"{name}-{version}.dist-info"
@@ -120,7 +117,6 @@ def feather_of(path: str, **columns: list) -> str:
 
 
 def config_of(folder: Path) -> Path:
-    """The config of a dataset and a model whose output is Feather."""
     config = write_config(folder, {"web": WEB}, {"search": ["ndcg@5"]}, report=False)
     model, table = next(iter(WEB.outputs.items()))
     rows = [(query, doc, score) for query, own in table.items() for doc, score in own.items()]
@@ -133,7 +129,6 @@ def config_of(folder: Path) -> Path:
 
 
 def test_the_ending_of_a_file_means_the_installed_format(site):
-    """Judgments, lists and tables are read by it as by a built-in one; what it prints goes to standard error."""
     judged = feather_of("a.feather", query_id=["q1", "q2"], doc_id=["d1", "d2"], relevance=[1, 0])
     lists = feather_of("b.feather", user_id=["u"], recs=[["a", "b"]])
     queries = feather_of("c.ftr", query_id=["q1"], market=["de"])
@@ -235,7 +230,6 @@ def test_another_version_of_the_package_is_another_content(site):
 
 
 def test_a_record_is_read_without_the_package(site, tmp_path, monkeypatch):
-    """Its figures are there, no code is imported for them, and evaluating it says what is missing."""
     record = rankledger.evaluate_config(config_of(tmp_path), runs_dir="runs", tracking=False).record
     sys.modules.pop("feathers")
 
@@ -249,7 +243,6 @@ def test_a_record_is_read_without_the_package(site, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("named", [False, True])
 def test_the_record_of_somebody_else_imports_nothing(site, tmp_path, monkeypatch, named):
-    """Neither a `format` nor an ending that it names runs a package, until its config.yaml is evaluated itself."""
     config = config_of(tmp_path)
     if named:
         content = json.loads(config.read_text(encoding="utf-8"))

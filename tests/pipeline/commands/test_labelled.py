@@ -1,7 +1,5 @@
 """Datasets of labelled candidates from files to figures: weights, thresholds, slices, records, and what is refused."""
 
-from __future__ import annotations
-
 import io
 import math
 from pathlib import Path
@@ -74,7 +72,6 @@ def test_a_column_that_is_not_named_weighs_nothing(tmp_path):
 
 
 def test_rows_in_any_order_and_twice(tmp_path):
-    """The same bits in the reverse order of rows; of a pair that is rated twice the first row and its weight count."""
     head, *rows = SHOWN.splitlines(keepends=True)
     measures = ["brier", "auc", "calibration_error(binning=mass)", "lauc@1"]
     as_is = figures(evaluated(tmp_path, measures))
@@ -88,7 +85,6 @@ def test_rows_in_any_order_and_twice(tmp_path):
 
 @pytest.mark.parametrize("measure", ["auc", "auc(average=query)"])
 def test_relevant_says_which_labels_are_positive(tmp_path, measure):
-    """Stars from 4 on are what was clicked; 2, 3 and 1 are not."""
     stars = {"relevant": 4, "ratings": {"path": "shown.csv", "columns": {**WEIGHTED, "rating": "stars"}}}
     clicks = figures(evaluated(tmp_path, [measure]))
 
@@ -168,7 +164,6 @@ def test_a_gate_on_slices_refuses_an_area_of_all_pairs(tmp_path):
 
 
 def test_models_that_lack_different_users_are_not_compared_by_an_area_of_all_pairs(tmp_path):
-    """b scores two users of three: the area of a over these two is not made of its pseudo-values."""
     (tmp_path / "b.csv").write_text("".join(SHOWN.splitlines(keepends=True)[:5]), encoding="utf-8")
     models = {
         "a": {"outputs": {"path": "shown.csv", "columns": {"prediction": "a"}}},

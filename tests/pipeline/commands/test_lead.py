@@ -1,7 +1,5 @@
 """One measure leads wherever an evaluation is shown: not the first suite's, nor one in `practical_difference`."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -34,17 +32,14 @@ class Night:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """By model, the figure on web of the measure that leads."""
         lines = [line for line in self.evaluation.estimates if (line.dataset, line.slice) == ("web", "all")]
         return {line.model: line.estimate for line in lines if line.measure == "ap" and line.estimate is not None}
 
     @property
     def order(self) -> list[str]:
-        """The models on web, the best first by the measure that leads."""
         return sorted(self.figures, key=lambda model: -self.figures[model])
 
     def made(self, form: Any) -> str:
-        """A report of its record."""
         return report(self.evaluation.evaluation_id, form=form, runs_dir=self.runs)
 
 
@@ -61,12 +56,10 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
 
 @pytest.fixture(scope="module")
 def page(night: Night) -> Said:
-    """The page in its record."""
     return read_page((night.evaluation.record / "report.html").read_text(encoding="utf-8"))
 
 
 def cells(html: str) -> list[list[str]]:
-    """The cells of a notebook's tables, row by row."""
     rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
     found = [re.findall(r"<t[dh][ >].*?</t[dh]>", row, re.DOTALL) for row in rows]
     return [[re.sub("<[^>]+>", "", cell).strip() for cell in row] for row in found]

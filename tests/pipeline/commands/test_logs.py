@@ -1,7 +1,5 @@
 """Measures of logs, from the config to the record: figures are ratios of sums over all rows, and sessions are drawn."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +27,6 @@ Log = dict[str, list[dict[str, float]]]
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -76,7 +73,6 @@ def oracle(text: str, rows: list[dict[str, float]]) -> float:
 
 
 def test_figures_are_of_all_rows_whoever_they_are_of():
-    """A figure is what plain loops give of all rows at once, not the mean of users; that is what `average=query` is."""
     log = logged(1)
     every = [{**row, "list": 100 * number + row["list"]} for number, rows in enumerate(log.values()) for row in rows]
 
@@ -104,7 +100,6 @@ def test_the_spread_is_that_of_users():
 
 @pytest.mark.parametrize(("measure", "times", "n_warnings"), [("ips", 3, 1), ("ips", 1, 0), ("ctr", 3, 0)])
 def test_propensities_that_are_three_times_too_large_are_warned_of(measure, times, n_warnings):
-    """Weights average 1 if propensities are right, and the warning is that of the data in evaluation and record."""
     log = logged(2, n_users=300)
     for row in (row for rows in log.values() for row in rows):
         row["weight"] /= times
@@ -121,7 +116,6 @@ def test_propensities_that_are_three_times_too_large_are_warned_of(measure, time
 
 
 def test_two_rankers_are_compared_over_the_rows_of_all_users():
-    """A user whose rows have a weight for one ranker alone still counts for the other, as no row was left out of it."""
     old, new = logged(3), logged(3)
     for row in old["u5"]:
         row["weight"] = 0.0
@@ -136,7 +130,6 @@ def test_two_rankers_are_compared_over_the_rows_of_all_users():
 
 
 def test_a_session_table_slices_and_clusters_logs():
-    """Sums of a slice are those of its users; users of one household are drawn together."""
     log = logged(4)
     table = "query_id\tcountry\thousehold\n" + "".join(
         f"u{n}\t{'at' if n < 10 else 'de'}\th{n // 2}\n" for n in range(40)
@@ -163,7 +156,6 @@ def test_a_gate_holds_a_log_against_an_earlier_record():
 
 
 def test_a_log_that_changed_differs_from_its_record_by_the_figures():
-    """Compared record by record, the difference is that of the two figures."""
     evaluate(written({"new": logged(6)}))
     before = estimates(evaluate(written({"new": logged(6)})))["snips"].estimate
     after = estimates(evaluate(written({"new": logged(7)})))["snips"].estimate

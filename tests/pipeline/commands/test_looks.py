@@ -1,7 +1,5 @@
 """The looks of a gate over evaluations and their records."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -40,7 +38,6 @@ def night(config: Path, shift: int, date: str | None = None, since: str | None =
 
 
 def test_looks_are_counted_from_record_to_record(config):
-    """Changed, unchanged, changed, changed back; then all records but the last are gone, and two looks are spent."""
     found = [night(config, shift) for shift in (0, 0, 3, 0)]
     records = map(read_record, (config.parent / "runs" / "records").glob("*/"))
     for record in sorted(records, key=lambda record: record.manifest.created)[:-1]:
@@ -78,7 +75,6 @@ def test_looks_are_renewed_by_the_dates_of_nights(config):
 
 
 def test_validate_names_slices_that_are_too_small(tmp_path, run_cli):
-    """Two of three markets have fewer than the 30 queries that any gate asks for."""
     rows = [(f"q{i:02}", "de" if i < 5 else "fr" if i < 25 else "us") for i in range(60)]
     (tmp_path / "qrels.tsv").write_text("".join(f"{query} 0 d 1\n" for query, _ in rows), encoding="utf-8")
     (tmp_path / "run.tsv").write_text("".join(f"{query} Q0 d 1 1.0 t\n" for query, _ in rows), encoding="utf-8")

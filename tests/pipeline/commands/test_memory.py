@@ -1,7 +1,5 @@
 """How many outputs and ranges are read at a time; files have the sizes that the cases say, and no bytes on disk."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -26,7 +24,6 @@ def not_cached() -> bool:
 
 
 def sparse(path: Path, size: int) -> Source:
-    """A file of so many bytes, all of them a hole."""
     with path.open("wb") as file:
         file.truncate(size)
     return Source(str(path))
@@ -77,7 +74,6 @@ def test_what_cannot_be_reached_takes_no_memory(tmp_path):
 
 
 def test_what_the_cache_has_needs_no_memory(tmp_path):
-    """Of two outputs that do not fit, one in the cache is not counted; the cache is asked of no output that fits."""
     large, small = sparse(tmp_path / "large.csv", 5 * GIB), sparse(tmp_path / "small.csv", 1000)
     asked = []
     outputs = [(source, True, lambda source=source: asked.append(source) is None) for source in (large, small)]

@@ -1,7 +1,5 @@
 """Outputs that can be read and mislead: warnings on the order of ranks and on files that are cut off."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
@@ -21,7 +19,6 @@ COLUMNS = ("query_id", "doc_id", "rank", "score")
 
 
 def ranked(sign: int = 1) -> list[tuple[str, str, int, float]]:
-    """Return rows in random order, whose scores rise with the rank, or fall."""
     rows = [(f"q{q}", f"d{rank}", rank, sign * (q + 0.25 * rank)) for q in range(5) for rank in range(1, 7)]
     return random.Random(7).sample(rows, len(rows))
 
@@ -44,7 +41,6 @@ def write_output(rows: list[tuple[str, str, int, float]], suffix: str) -> str:
 def warnings(
     output: object, judgments: str = "qrels.tsv", measure: str = "ndcg@5", kind: str = "judgments"
 ) -> list[str]:
-    """Return the warnings of an evaluation, without those on short lists."""
     if not Path("qrels.tsv").exists():
         rows = "".join(f"q{query}\td1\t1\n" for query in range(5))
         Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + rows)
@@ -56,7 +52,6 @@ def warnings(
 
 @pytest.mark.parametrize("suffix", ["txt", "csv", "tsv", "jsonl", "json", "parquet", "txt.gz"])
 def test_scores_that_rise_with_ranks_are_noticed_in_any_order_of_rows(suffix):
-    """The rows are shuffled, so no order of the file tells. Read again, from the cache, the warning is the same."""
     output = write_output(ranked(), suffix)
 
     for _ in range(2):
@@ -120,7 +115,6 @@ def test_a_last_number_that_is_cut_off(values, n_cut, last, suffix):
 
 
 def test_a_last_rating_that_is_cut_off():
-    """The ratings of a dataset are looked at as well, once for all models."""
     Path("run.tsv").write_text("query_id\tdoc_id\tprediction\n" + numbers(FIXED))
     Path("ratings.tsv").write_text(("query_id\tdoc_id\trating\n" + numbers(FIXED))[:-4])
 
@@ -131,7 +125,6 @@ def test_a_last_rating_that_is_cut_off():
 
 @pytest.mark.parametrize(("value", "kind"), [("x1 d1", "a text"), (None, "a NoneType")], ids=["text", "none"])
 def test_a_text_in_place_of_a_list(value, kind):
-    """The outputs are by name, so nothing is said of that; the query is named, also if it is not the first."""
     judged = {"q": {"d1": 1}, "r": {"d1": 1}}
     asks = "Use a list of document ids or {document: score} for every query."
     for run in ({"q": value}, {"q": ["d1"], "r": value}, {"q": {"d1": 1}, "r": value}):

@@ -1,7 +1,5 @@
 """Scores that a model lacks, and queries that vanish: no gate judges the others as if they were all."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping, Sequence
@@ -27,7 +25,6 @@ NO_CRASH = {"name": "no-crash", "measure": "s", "against": "base", "max_query_dr
 
 
 def write_scores(name: str, values: Mapping[str, object]) -> str:
-    """Write a table of scores; None is an empty cell."""
     path = Path(f"{name}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
@@ -36,14 +33,12 @@ def write_scores(name: str, values: Mapping[str, object]) -> str:
 
 
 def numbered(*values: object) -> dict[str, object]:
-    """Return the values by the queries q000, q001 and so on."""
     return {f"q{number:03}": value for number, value in enumerate(values)}
 
 
 def evaluate(
     models: Mapping[str, Any], gates: Sequence[Any] = (), *, date: str | None = None, **config: Any
 ) -> Evaluation:
-    """Return the recorded evaluation of these outputs on a dataset with a score `s`."""
     outputs = {model: {"outputs": output} for model, output in models.items()}
     sections = {
         "name": "t",
@@ -58,7 +53,6 @@ def evaluate(
 
 
 def verdicts(evaluation: Evaluation, model: str = "cand") -> dict[str, Verdict]:
-    """Return the verdicts on a model, by gate."""
     return {verdict.gate: verdict for verdict in evaluation.verdicts if verdict.model == model}
 
 
@@ -170,7 +164,6 @@ def test_rankings_without_output_leave_the_mean_only_if_they_are_skipped(missing
 
 
 def promptfoo(*named: Mapping[str, float | None]) -> dict[str, str]:
-    """Return an output of promptfoo with these named scores, a test each."""
     rows = [
         {
             "testIdx": number,
@@ -193,7 +186,6 @@ def promptfoo(*named: Mapping[str, float | None]) -> dict[str, str]:
 
 @pytest.mark.parametrize(("absent", "share"), [({"s": None}, 0.5), ({}, 0.0)])
 def test_a_score_that_a_sample_was_not_asked_for_is_not_missing(absent, share):
-    """Half of the tests have no assertion `s`; or they have one that gave null. All have the score `pass`."""
     output = promptfoo(*[{"s": 1.0}] * 30, *[absent] * 30)
     scores = {"d": {"scores": SCORE | {"pass": {"range": [0, 1]}}}}
 
@@ -301,7 +293,6 @@ def test_a_table_for_a_paper_names_what_a_model_lacks():
     ("second", "mark"), [([None, 1.0] * 50, "undefined on 50 of 100 queries"), ([0.0, 1.0] * 25, "queries changed")]
 )
 def test_a_history_names_queries_that_lost_their_score(second, mark, run_cli):
-    """Half of 100 queries have no score on the second night, as an empty cell or without a row."""
     for date, values in (("2026-11-01", [0.0, 1.0] * 50), ("2026-11-02", second)):
         evaluate({"cand": write_scores("cand", numbered(*values))}, date=date)
 

@@ -1,7 +1,5 @@
 """Nights as a job meets them: evaluated once, shown again, and not lost to a rival, a kill or a late output."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -36,7 +34,6 @@ PATIENT = {"wait": "2h"}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    """The working directory: judgments, and a config that evaluates two models without MLflow."""
     monkeypatch.chdir(tmp_path)
     nights.write_judgments(QUERIES)
     write_config()
@@ -72,7 +69,6 @@ def figures(evaluation: Evaluation) -> dict[str, float | None]:
 
 
 def wait_until(done: Any) -> None:
-    """Let another process get somewhere."""
     deadline = time.monotonic() + 600
     while not done():
         assert time.monotonic() < deadline, "it never did"
@@ -80,7 +76,6 @@ def wait_until(done: Any) -> None:
 
 
 def test_a_night_is_evaluated_under_its_date():
-    """Of a date: the templates are filled with it, and the manifest has it."""
     write_outputs()
 
     evaluation = night()
@@ -104,7 +99,6 @@ def test_a_date_is_written_in_one_way(date):
 
 
 def test_a_night_that_was_evaluated_is_shown_again():
-    """Its outputs are gone and its figures stay; nothing is evaluated. Another date is another night."""
     write_outputs()
     first = night()
     for file in Path(DATE).iterdir():
@@ -120,7 +114,6 @@ def test_a_night_that_was_evaluated_is_shown_again():
 
 
 def test_again_evaluates_anew_and_is_what_is_shown_from_then_on():
-    """An output came late, or was fixed: the old record stays, the new one counts."""
     write_output("bm25")
     first = night()
     write_output("dense", best=3)
@@ -134,7 +127,6 @@ def test_again_evaluates_anew_and_is_what_is_shown_from_then_on():
 
 
 def test_again_that_comes_to_nothing_is_recorded_and_told_once():
-    """The judgments are gone: the night's evaluation stays, and the failure has a record and an alert."""
     write_config(notify=[{"command": ["sh", "-c", "cat >> told.json; echo >> told.json"]}])
     write_outputs()
     first = night()
@@ -169,7 +161,6 @@ def test_a_failed_night_is_recorded_if_mlflow_cannot_start(monkeypatch, run_cli)
 
 
 def test_the_second_call_prints_and_exits_as_the_first(run_cli):
-    """A gate failed: the tables, the verdicts, the last line and the exit code 1 are the same, to the letter."""
     write_config(gates=[{"name": "floor", "measure": "rr", "at_least": 0.6}])
     write_output("bm25")
     write_output("dense", best=3)
@@ -195,7 +186,6 @@ def test_the_second_call_writes_the_reports_that_are_asked_for(tmp_path, monkeyp
 
 
 def test_what_mlflow_did_not_get_is_delivered_by_the_second_call(monkeypatch):
-    """The server is away the first time; the second time a store is there, and has it once, with the first's id."""
     write_config(tracking={"uri": "${STORE}"})
     write_outputs()
     monkeypatch.setenv("STORE", "http://127.0.0.1:1")
@@ -240,7 +230,6 @@ def test_a_night_that_is_evaluated_again_has_a_second_point_in_mlflow(capsys):
 
 
 def test_an_evaluation_that_was_not_to_be_tracked_is_not_delivered_later():
-    """Whoever said --no-tracking meant it."""
     write_config(tracking={})
     write_outputs()
     first = night(tracking=False)
@@ -265,7 +254,6 @@ def test_a_late_output_is_waited_for(capsys):
 
 
 def test_an_output_that_never_comes_is_a_failure():
-    """At four o'clock the other is evaluated; the record says which was late, since when, and what to do."""
     write_config(nightly=PATIENT)
     write_output("bm25")
 
@@ -294,7 +282,6 @@ def test_a_night_with_a_late_output_exits_with_4(run_cli):
 
 
 def test_scores_made_elsewhere_may_be_late_too():
-    """A judge's scores of one model are there; those of the other are a failure, as an output of rankings is."""
     models = {model: {"outputs": "{date}/{model}.csv"} for model in ("bm25", "dense")}
     write_config(
         nightly=PATIENT, datasets={"answers": {"scores": {"faithfulness": "higher"}}}, models=models, suites={}
@@ -324,7 +311,6 @@ def test_an_output_that_is_missing_when_nothing_is_waited_for():
 
 
 def test_judgments_that_are_late_end_the_night():
-    """Nothing can be evaluated without them, as the record says once. The night is free for another attempt."""
     write_config(nightly=PATIENT)
     write_outputs()
     Path("qrels.txt").rename("elsewhere.txt")
@@ -341,7 +327,6 @@ def test_judgments_that_are_late_end_the_night():
 
 
 def test_a_night_with_unusable_judgments_leaves_a_trace(run_cli):
-    """The record, `list`, `show`, site, JUnit and Markdown say why. Gates skip the night."""
     write_config(gates=[{"name": "no-drop", "measure": "rr", "against": "self@last_passed", "margin": 0.1}])
     for day in (18, 19, 20):
         nights.write_judgments(QUERIES)
@@ -368,7 +353,6 @@ def test_a_night_with_unusable_judgments_leaves_a_trace(run_cli):
 
 
 def test_a_full_disk_costs_the_record_and_not_the_alert(monkeypatch, run_cli):
-    """The record of the night and that of its failure find no room; the command is told all the same."""
     write_config(notify=[{"command": ["sh", "-c", "cat > told.json"]}])
     write_outputs()
 
@@ -399,7 +383,6 @@ def test_a_bug_leaves_a_trace(monkeypatch):
 
 
 def test_numbers_from_outside_are_waited_for():
-    """The costs of a model come at 2:10; what its gate needs is there when it is judged."""
     models = {"bm25": {"outputs": "{date}/{model}.txt", "extra": "{date}/costs.json"}}
     write_config(nightly=PATIENT, models=models, gates=[{"name": "cost", "extra": "cost", "at_most": 2}])
     write_output("bm25")
@@ -412,7 +395,6 @@ def test_numbers_from_outside_are_waited_for():
 
 
 def test_models_that_are_searched_for_may_turn_up_late():
-    """At two o'clock there is none; at 2:05 the first is found, and with it what else to wait for."""
     Path("judged.txt").write_text(Path("qrels.txt").read_text())
     write_config(
         nightly=PATIENT,
@@ -433,7 +415,6 @@ def test_models_that_are_searched_for_may_turn_up_late():
 
 
 def test_a_search_in_vain_ends_with_what_evaluate_says(capsys):
-    """No model turned up in two hours: the pattern is named, also by the record of the failed night."""
     write_config(nightly=PATIENT, models={"*": {"outputs": "{date}/{model}.txt"}})
     clock = Clock()
 
@@ -449,7 +430,6 @@ def test_a_search_in_vain_ends_with_what_evaluate_says(capsys):
 
 
 def test_a_mistake_in_the_config_is_not_waited_for():
-    """It is said at once, and not at four o'clock."""
     write_config(nightly=PATIENT, comparison={"baseline": "splade"})
     clock = Clock()
 
@@ -474,7 +454,6 @@ def busy(loaded: Loaded) -> Any:
 
 
 def test_the_second_process_learns_who_has_the_night(busy, run_cli):
-    """Exit code 75, the process that holds it, and no word on stdout."""
     code, out, err = run_cli(*COMMAND)
 
     assert (code, out) == (75, "")
@@ -484,7 +463,6 @@ def test_the_second_process_learns_who_has_the_night(busy, run_cli):
 
 @pytest.mark.parametrize("with_what", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_holder_does_not_block_the_night(busy, with_what):
-    """However it is ended, the next one evaluates at once, and its record is the only one."""
     busy.send_signal(with_what)
     busy.send_signal(signal.SIGCONT)
     busy.communicate(timeout=600)
@@ -497,7 +475,6 @@ def test_a_killed_holder_does_not_block_the_night(busy, with_what):
 
 
 def test_a_record_whose_holder_was_killed_before_it_could_say_so_is_the_nights(monkeypatch):
-    """It ends right after the record was written, before anything is delivered: the next one finds it by its id."""
     write_outputs()
 
     def killed(*_: object, **__: object) -> None:
@@ -514,7 +491,6 @@ def test_a_record_whose_holder_was_killed_before_it_could_say_so_is_the_nights(m
 
 
 def test_the_place_of_records_is_that_of_the_config(tmp_path):
-    """A folder that two runs folders share, as two machines may: the second machine finds the night's record there."""
     write_config(records="shared")
     write_outputs()
 

@@ -1,7 +1,5 @@
 """Night after night through the command line: what is compared with what, and what the exit code says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -37,7 +35,6 @@ BAD = 50
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """The working directory, with judgments."""
     monkeypatch.chdir(tmp_path)
     nights.write_judgments(QUERIES)
     return tmp_path
@@ -66,7 +63,6 @@ def night(*arguments: str, command: str = "evaluate") -> tuple[int, Path]:
 
 
 def reference_of(record: Path, gate: str = "no-drop", model: str = "dense") -> str | None:
-    """The id of the record that a gate held the model against."""
     found: str | None = read_record(record).manifest.baselines[gate][model].record
     return found
 
@@ -77,7 +73,6 @@ def verdict(record: Path) -> Verdict:
 
 
 def test_a_bad_night_fails_and_never_becomes_the_baseline(folder):
-    """The first night has nothing to be compared with; the fourth is compared with the second, not the bad third."""
     write_config([NO_DROP])
     write_output("dense")
     first, second = night(), night()
@@ -109,7 +104,6 @@ def test_a_change_of_too_few_queries_is_inconclusive(folder):
 
 
 def test_a_missing_output_is_incomplete(folder):
-    """Its gates are inconclusive, and that an output is missing weighs more; a gate that fails weighs most."""
     models = {"bm25": {"outputs": "bm25.txt"}, "dense": {"outputs": "dense.txt"}}
     write_config([NO_DROP], models)
     write_output("bm25")
@@ -126,7 +120,6 @@ def test_a_missing_output_is_incomplete(folder):
 
 
 def test_where_every_output_is_missing_the_gates_are_judged_all_the_same(folder):
-    """No dataset has a sample then; what can be said is that the output is missing."""
     write_config([NO_DROP, {"name": "floor", "measure": "rr", "at_least": 0.5}])
     write_output("dense")
     night()
@@ -139,7 +132,6 @@ def test_where_every_output_is_missing_the_gates_are_judged_all_the_same(folder)
 
 
 def test_a_gate_names_the_damaged_record_that_it_skips(folder):
-    """Two models ask for the same reference: one warning, with the damaged record and the one used instead."""
     write_config([NO_DROP], {model: {"outputs": f"{model}.txt"} for model in ("dense", "bm25")})
     write_output("dense")
     write_output("bm25")
@@ -154,7 +146,6 @@ def test_a_gate_names_the_damaged_record_that_it_skips(folder):
 
 
 def test_a_gate_may_need_several_bad_nights_to_fail(folder):
-    """With `fail_after: 2` the first bad night warns and the second in a row fails; a good one between starts anew."""
     write_config([NO_DROP | {"fail_after": 2}])
     codes = []
     for n_damaged in (0, BAD, 0, BAD, BAD):
@@ -165,7 +156,6 @@ def test_a_gate_may_need_several_bad_nights_to_fail(folder):
 
 
 def test_an_accepted_record_is_held_against_until_another_is(folder):
-    """Nothing accepted fails; then the drop is to the accepted record, however many nights are between."""
     write_config([NO_DROP | {"against": "self@accepted"}])
     write_output("dense")
     code, first = night()
@@ -182,7 +172,6 @@ def test_an_accepted_record_is_held_against_until_another_is(folder):
 
 
 def test_a_renamed_model_is_held_against_its_old_self(folder):
-    """`was` finds the old name in older records, and in `accepted.yaml`."""
     gates = [NO_DROP, NO_DROP | {"name": "accepted", "against": "accepted"}]
     write_config(gates, {"old": {"outputs": "dense.txt"}})
     write_output("dense")
@@ -198,7 +187,6 @@ def test_a_renamed_model_is_held_against_its_old_self(folder):
 
 
 def test_a_renamed_dataset_is_held_against_its_old_self(folder, capsys):
-    """A gate, the change since the night before, `compare` and the page find the old name in older records."""
     gates = [NO_DROP, NO_DROP | {"name": "accepted", "against": "accepted"}]
     write_config(gates, report=True)
     write_output("dense")
@@ -229,7 +217,6 @@ def vanished(record: Path) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_model_that_vanished_is_missed(folder, capsys, listed):
-    """Its file, or its entry in the config, is there until 8 November. It is missed for seven nights."""
     Path("alert.sh").write_text("cat > alert.json\n")
     sections = {
         "gates": [{"name": "floor", "measure": "rr", "at_least": 0.5}],
@@ -258,7 +245,6 @@ def test_a_model_that_vanished_is_missed(folder, capsys, listed):
 
 
 def test_a_model_or_dataset_that_vanished_is_missed_until_a_record_is_accepted(folder):
-    """A failed output has not vanished. One warning is enough for a dataset."""
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
     for name in models:
@@ -279,7 +265,6 @@ def test_a_model_or_dataset_that_vanished_is_missed_until_a_record_is_accepted(f
 
 
 def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
-    """The night before has the dataset, with another model: this one has nothing to compare with there yet."""
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
     dense = {"web": "dense.txt"}
     write_output("dense")
@@ -294,7 +279,6 @@ def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
 
 
 def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
-    """`last_passed#bm25` is bm25 of the night before, `PATH#bm25` that of any record, `bm25` the current one."""
     complete = {"name": "complete", "max_missing": "100%"}
     write_config([complete], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
     write_output("bm25")
@@ -317,7 +301,6 @@ def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
 
 
 def test_records_in_folders_of_one_name_are_distinct(folder):
-    """Each gate holds the model against its own record, and names it by its id."""
     write_config([])
     ids = []
     for where, n_damaged in (("bad", BAD), ("good", 0)):
@@ -334,7 +317,6 @@ def test_records_in_folders_of_one_name_are_distinct(folder):
 
 
 def test_a_baseline_is_in_no_figure_of_the_current_evaluation(folder):
-    """Scores and summary have the same bytes with gates against records as without, the mean of datasets included."""
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
     write_config([], datasets=datasets, pooled=True)
     write_output("dense", 20)
@@ -349,7 +331,6 @@ def test_a_baseline_is_in_no_figure_of_the_current_evaluation(folder):
 
 
 def test_numbers_from_outside_are_judged_and_recorded(folder):
-    """A cost above its limit fails; the file's hash and the numbers are in the manifest; no file decides nothing."""
     models = {"dense": {"outputs": "dense.txt", "extra": "costs.json"}}
     write_config([{"name": "cost", "extra": "latency", "at_most": 120}], models)
     write_output("dense")
@@ -368,7 +349,6 @@ def test_numbers_from_outside_are_judged_and_recorded(folder):
 
 
 def test_a_repeated_evaluation_is_no_night(folder):
-    """An old record that is evaluated again looks back as it did then, and no later night is compared with it."""
     write_config([NO_DROP])
     write_output("dense")
     first, second = night(), night()
@@ -381,7 +361,6 @@ def test_a_repeated_evaluation_is_no_night(folder):
 
 
 def previous_of(record: Path) -> str:
-    """The night that the changes since the evaluation before are of."""
     (line,) = (line for line in read_record(record).changes if line.since == "previous")
     return line.date
 
@@ -408,7 +387,6 @@ def test_earlier_is_by_night_and_not_by_time(folder, capsys):
 
 
 def test_a_record_from_the_future_is_used_and_named(folder, capsys):
-    """A clock that was ahead: the next evaluation without a date is compared with that record, and says so."""
     write_config([NO_DROP])
     write_output("dense")
     ahead = shift(night()[1], datetime(2126, 11, 1, 2, 30, tzinfo=UTC))
@@ -424,7 +402,6 @@ def test_a_record_from_the_future_is_used_and_named(folder, capsys):
 
 
 def shift(record: Path, began: datetime) -> Path:
-    """Give a record another time at which it began."""
     moved = record.with_name(f"{began:%Y%m%dT%H%M%SZ}{record.name[16:]}")
     manifest = json.loads((record / "manifest.json").read_text())
     manifest |= {"evaluation_id": moved.name, "created": began.isoformat()}
@@ -433,7 +410,6 @@ def shift(record: Path, began: datetime) -> Path:
 
 
 def judge_more() -> None:
-    """Judge a document of each query that nobody had judged."""
     nights.write_judgments([*QUERIES])
     with Path("qrels.txt").open("a", encoding="utf-8") as file:
         file.writelines(f"{query_id} 0 further 1\n" for query_id in QUERIES)
@@ -441,7 +417,6 @@ def judge_more() -> None:
 
 @pytest.mark.parametrize(("effect", "code"), [("stop", 3), ("warn", 0)])
 def test_a_gate_that_cannot_compare_says_what_changed(folder, effect, code):
-    """The outputs of night 2 are gone when the judgments change: since 3 Nov the gate judges nothing."""
     write_config([NO_DROP | {"on_not_comparable": effect}], {"dense": {"outputs": "dense.txt", "owner": "search"}})
     write_output("dense")
     night("--date", "2026-11-02")
@@ -460,7 +435,6 @@ def test_a_gate_that_cannot_compare_says_what_changed(folder, effect, code):
 
 
 def test_outputs_in_place_are_read_again_after_a_change_of_judgments(folder):
-    """The gate judges as before, and the headline says first that the judgments changed."""
     write_config([NO_DROP])
     write_output("dense")
     first = night("--date", "2026-11-02")[1]
@@ -474,7 +448,6 @@ def test_outputs_in_place_are_read_again_after_a_change_of_judgments(folder):
 
 
 def test_python_gets_tables_of_comparisons_and_gates(folder):
-    """A column per field, figures as doubles with NaN if there is none; the columns are there without any line."""
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
     write_config([NO_DROP], models, comparison={"baseline": "bm25"})
     write_output("bm25")
@@ -505,7 +478,6 @@ def test_python_gets_tables_of_comparisons_and_gates(folder):
 
 
 def test_too_few_permutations_are_refused_before_anything_is_scored(folder):
-    """By `validate`, too; a model without output is in no pair."""
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense", "gone")}
     write_config(
         [],
@@ -549,7 +521,6 @@ def test_a_broken_list_of_what_was_accepted_stops_no_evaluation(folder):
 
 
 def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
-    """JUnit's XML and Markdown in the files that are named, and Markdown behind what the step's summary holds."""
     write_config([NO_DROP])
     write_output("dense")
     night()
@@ -571,7 +542,6 @@ def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
 
 
 def test_twelve_gates_that_fail_for_one_cause_are_one_line(folder, capsys, monkeypatch):
-    """The line names three of the gates and counts the others, in the evaluation and in `show --verdicts`."""
     monkeypatch.setenv("COLUMNS", "120")
     write_config([{"name": f"floor-{n:02}", "measure": "rr", "at_least": 1 - n / 100} for n in range(12)])
     write_output("dense", BAD)
@@ -589,7 +559,6 @@ def test_twelve_gates_that_fail_for_one_cause_are_one_line(folder, capsys, monke
 
 
 def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
-    """The exit code is that of a disk, and the message says that the record is complete."""
     write_config([NO_DROP])
     write_output("dense")
 
@@ -601,7 +570,6 @@ def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
 
 
 def test_without_gates_the_summary_is_left_alone(folder, monkeypatch):
-    """Nothing is appended where nothing was judged, and no table is printed."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     write_config([])
     write_output("dense")

@@ -1,7 +1,5 @@
 """The order of datasets, models, suites and measures in a config decides no figure."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence
@@ -22,7 +20,6 @@ DATASETS, MODELS = ("alpha", "beta", "gamma"), ("bm25", "dense", "mix")
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path, monkeypatch):
-    """Three datasets of uneven sizes, with clusters and slices, and three models of graded worth."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(20261120)
     for dataset, n_queries in zip(DATASETS, (37, 61, 83), strict=True):
@@ -41,7 +38,6 @@ def in_folder(tmp_path, monkeypatch):
 
 
 def figures(seed: int, baseline: str, test: str) -> dict[str, object]:
-    """Every figure of an evaluation whose config lists everything in an order of its own, by what it is of."""
     shuffled = random.Random(seed)
 
     def order(items: Sequence[T]) -> list[T]:

@@ -1,7 +1,5 @@
 """Evaluations by way of the output cache: the same bytes, with nothing parsed twice, and never a damaged figure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +37,6 @@ def evaluate(config: Path, *overrides: str, **options: Any) -> Evaluation:
 
 
 def parsed(evaluation: Evaluation) -> dict[tuple[str, str], bool]:
-    """Whether the rows of each output were parsed, as the manifest has it."""
     manifest = manifest_of(evaluation.record)
     return {(output["dataset"], output["model"]): output["parsed"] for output in manifest["outputs"]}
 
@@ -50,7 +47,6 @@ def entries(config: Path) -> list[Path]:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The outputs whose rows were parsed since it was last cleared."""
     found: list[str] = []
 
     class Counting(readers.RankingRanges):
@@ -68,7 +64,6 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_a_second_evaluation_with_a_new_measure_parses_no_rows(config, calls):
-    """The first parses each output once; the second, by other measures, asks no reader for a row."""
     first = evaluate(config)
     assert len(calls) == 4
     assert set(parsed(first).values()) == {True}
@@ -97,7 +92,6 @@ CASES = [*((99, conventions) for conventions in CONVENTIONS), *((1 << 17, CONVEN
 
 @pytest.mark.parametrize(("cells", "conventions"), CASES, ids=str)
 def test_the_store_changes_no_byte(tmp_path, monkeypatch, conventions, cells):
-    """Under all conventions in many blocks, some in one: without the store, when it is filled, when it is read."""
     monkeypatch.setattr(join, "_CELLS", cells)
     measures = EXPECTED if conventions == {"ties": "expected"} else SEARCH
     folder = write_config(tmp_path, {"web": WEB}, {"search": measures}, conventions=conventions)
@@ -112,7 +106,6 @@ def test_the_store_changes_no_byte(tmp_path, monkeypatch, conventions, cells):
 
 
 def _write_distinct_ranks(folder: Path) -> None:
-    """Outputs whose rank column orders them."""
     for model, output in WEB.outputs.items():
         lines = [
             f"{query_id} Q0 {doc_id} {rank} 0 tag\n"
@@ -166,7 +159,6 @@ def test_parts_and_a_url_are_kept(config):
 
 
 def change_digit(path: Path, before: str) -> str:
-    """Another digit before that text, in as many bytes."""
     text = path.read_text(encoding="utf-8")
     place = text.index(before) - 1
     path.write_text(text[:place] + ("1" if text[place] != "1" else "2") + text[place + 1 :], encoding="utf-8")
@@ -193,7 +185,6 @@ def test_what_has_changed_is_parsed(config, change):
 
 
 def test_other_columns_are_parsed(tmp_path):
-    """The same file with two scores: by the other column it is another output."""
     config = write_config(tmp_path, {"web": WEB}, {"search": SEARCH}, ending=".tsv")
     rng = np.random.default_rng(5)
     lines = [f"{query}\t{doc}\t{score}\t{rng.normal()}\n" for query, doc, score in rows(WEB.outputs["bm25"])]
@@ -241,7 +232,6 @@ def test_a_missing_output_is_a_failure(config):
 
 
 def test_a_query_without_output_is_refused_from_the_store_too(config):
-    """The reason is the one that a join gives."""
     evaluate(config)
     reasons = [
         evaluate(config, "conventions.missing_queries=error", f"execution.cache={blocks}").failures
@@ -294,7 +284,6 @@ def test_a_damaged_entry_changes_no_figure(config, damage):
 
 
 def test_a_store_that_cannot_be_written_is_one_remark(config):
-    """All figures are there, and one line says that nothing was kept, however many outputs there are."""
     runs = config.parent / "runs"
     runs.mkdir()
     (runs / "cache").write_text("in the way", encoding="utf-8")
@@ -307,7 +296,6 @@ def test_a_store_that_cannot_be_written_is_one_remark(config):
 
 
 def test_a_store_that_is_turned_off_is_left_alone(config):
-    """With `cache: false` nothing is written, and what is there is not read."""
     evaluate(config, "execution.cache=false")
     assert not OutputCache(config.parent / "runs" / "cache").folder.exists()
 

@@ -1,7 +1,5 @@
 """Rank-biased overlap of two models' outputs, from files to figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +49,6 @@ def test_every_query_of_every_model_is_compared(tmp_path, backend):
 
 
 def test_a_depth_cuts_both_rankings(tmp_path):
-    """With `depth: 5` a whole ranking has five documents."""
     scores = evaluated(tmp_path, conventions={"depth": 5}).scores.set_index(["model", "query_id"])
 
     for query_id in COLLECTION.judged:

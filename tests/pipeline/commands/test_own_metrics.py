@@ -1,7 +1,5 @@
 """Metrics of one's own: a config names their code, which is run to evaluate and never to read a record."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -113,7 +111,6 @@ def test_exact_means_over_ties_hold(config):
 
 
 def test_rating_errors_are_averaged_as_built_in_ones(tmp_path):
-    """The mean absolute error, written again for ratings, is pooled over pairs as mae is."""
     source = """
 from rankledger.metrics.pairs import RatingsBlock
 
@@ -155,7 +152,6 @@ longest = Metric("length", length, "Length", range=(0, 10**6))
 
 
 def test_explain_prints_its_terms(config):
-    """The terms that `explain` prints add up to the score, as those of dcg do."""
     ours, theirs = (
         rankledger.explain(config, model="bm25", query=next(iter(WEB.judged)), measure=measure)
         for measure in ("gain@5", "dcg@5")
@@ -198,7 +194,6 @@ def test_explain_prints_its_terms(config):
     },
 )
 def test_what_is_no_metric_is_refused_with_its_line(case, tmp_path):
-    """Each mistake is one line that names the config's line, the key and what is wrong; no measure is blamed for it."""
     metrics, message = case
     lines = """
 NUMBER = 3
@@ -312,7 +307,6 @@ def test_validate_finds_a_score_that_depends_on_other_queries(tmp_path):
 
 
 def test_an_error_fails_its_measure_alone(tmp_path):
-    """The other measures have the bytes that they have without it; it has no figure, and never counts as 0."""
     write_module(tmp_path, GAIN, BROKEN)
     both = {"gain": "clicks:gain", "broken": "clicks:broken"}
     against = {"models": "dense", "measure": "broken@3", "against": "bm25"}
@@ -341,7 +335,6 @@ def test_an_error_fails_its_measure_alone(tmp_path):
 
 
 def test_the_command_says_that_it_is_incomplete(tmp_path, monkeypatch, capsys):
-    """Exit code 4, and what a metric prints goes to standard error: standard output is JSON."""
     write_module(tmp_path, BROKEN, "print('at import')")
     config = write(tmp_path, "broken@3", "ap", metrics={"broken": "clicks:broken"}, report=False)
     monkeypatch.chdir(tmp_path)
@@ -355,8 +348,6 @@ def test_the_command_says_that_it_is_incomplete(tmp_path, monkeypatch, capsys):
 
 
 def test_the_fingerprint_is_of_the_source(tmp_path):
-    """It is the same for the same bytes in another folder, and another for a changed line."""
-
     def fingerprint(folder: str, *more: str) -> str:
         write_module(tmp_path / folder, GAIN, *more)
         record = evaluate(write(tmp_path / folder, "gain@5", report=False)).record
@@ -367,7 +358,6 @@ def test_the_fingerprint_is_of_the_source(tmp_path):
 
 
 def test_two_modules_of_one_name_do_not_meet(tmp_path):
-    """Configs in two folders each have the `clicks.py` beside them; `sys.path` is as it was, and no name is taken."""
     path = [*sys.path]
     for folder, value in {"one": 0.25, "other": 0.5}.items():
         body = f"def own(block: JudgedBlock) -> Floats:\n    return np.full(len(block.query_ids), {value})\n"
@@ -405,7 +395,6 @@ def test_a_record_is_read_without_its_code(config):
 
 
 def test_a_record_describes_its_metrics(config):
-    """The metric that a record gives back has the parameters, cutoff, range and fingerprint of the one that ran."""
     live = own_metric("gain", find_code("clicks:gain", config.parent))
     read = recorded_metric("gain", record_metric(live))
     for text in ("gain@5", "gain(base=4)@10", "gain"):
@@ -456,7 +445,6 @@ def test_a_gate_does_not_compare_with_other_code(config):
 
 
 def test_an_imported_module_is_known_by_its_source(tmp_path, monkeypatch):
-    """A module that Python finds and no distribution owns is hashed; one of an installed package has its version."""
     write_module(tmp_path / "lib", GAIN, name="clicklib")
     monkeypatch.syspath_prepend(tmp_path / "lib")
     found = find_code("clicklib:gain", tmp_path)
@@ -466,7 +454,6 @@ def test_an_imported_module_is_known_by_its_source(tmp_path, monkeypatch):
 
 
 def test_trying_needs_subtopics_only_if_the_metric_does(tmp_path):
-    """The small queries have subtopics for a metric that needs them, and none for one that does not say so."""
     source = """
 def covered(block: JudgedBlock) -> Floats:
     '''Covered.'''
@@ -509,7 +496,6 @@ def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path):
 
 
 def test_a_record_is_read_where_the_package_is_not(package, tmp_path, monkeypatch):
-    """Without the package the record has its scores; its config is refused, as for any unknown metric."""
     config = installed_config(tmp_path)
     scores = evaluate(config).scores["gain@5"]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(package)])
@@ -521,7 +507,6 @@ def test_a_record_is_read_where_the_package_is_not(package, tmp_path, monkeypatc
 
 
 def test_a_broken_package_is_named(package, tmp_path):
-    """What an installed package names and has not is refused where a suite asks for it."""
     with pytest.raises(InputError, match=r"the installed metric 'lost': clickstats has no 'lost'"):
         evaluate(write_config(tmp_path, {"web": WEB}, {"search": ["lost@5"]}))
 
@@ -541,5 +526,4 @@ def test_measures_lists_ones_own(package, config):
 
 
 def test_measures_says_that_there_is_none_of_ones_own():
-    """Without a package and a config the list says how to get one."""
     assert measures(own=True).startswith("no metrics of your own")

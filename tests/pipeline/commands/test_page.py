@@ -1,7 +1,5 @@
 """The page of a record: the same again, made of the record and of what its manifest pins, and of nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket
@@ -198,7 +196,6 @@ def test_a_baseline_of_other_queries_is_named():
 
 
 def test_of_many_pairs_the_best_models_are_shown():
-    """Of 6 models each with each there are 15 pairs: 8 are shown, and the others are counted."""
     models = [f"m{number}" for number in range(6)]
     evaluation = evaluated(data=search_collection(62, models=models), comparison={"baseline": "all_pairs"})
 
@@ -213,7 +210,6 @@ def test_of_many_pairs_the_best_models_are_shown():
 
 
 def test_of_many_models_held_against_a_record_those_that_did_not_pass_are_shown():
-    """Of 14 models the last one dropped: it comes first, and six that did not are left out."""
     models = [f"m{number:02}" for number in range(14)]
     data = search_collection(63, models=models)
     evaluated(data=data, gates=[NO_DROP])

@@ -1,7 +1,5 @@
 """Records where the config says: every command that knows the config or the name of the evaluation looks there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -82,7 +80,6 @@ def test_in_python_a_place_that_is_gone_is_a_warning(record, monkeypatch):
 
 
 def test_two_places_are_not_mixed(run_cli, record):
-    """Without a name it is unclear which place is meant, with one it is clear."""
     text = Path("config.yaml").read_text(encoding="utf-8")
     Path("other.yaml").write_text(text.replace("name: places", "name: other").replace("far", "near"), encoding="utf-8")
     rankledger.evaluate_config("other.yaml", tracking=False)

@@ -1,7 +1,5 @@
 """Plans from records: worked by hand, at the level of the gates, for clusters and slices; and what is refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -52,7 +50,6 @@ def evaluate(
 
 
 def planned(evaluation: Evaluation, margin: float = 0.02, **options: Any) -> PowerPlan:
-    """The plan by an evaluation's record."""
     return plan(evaluation.record, margin=margin, runs_dir=evaluation.record.parent.parent, **options)
 
 
@@ -62,7 +59,6 @@ def line_of(found: PowerPlan, slice: str = "all") -> PowerLine:
 
 
 def markets(n: int) -> str:
-    """A queries table of which so many queries are of `de`, the others of `us`."""
     return "query_id,market\n" + "".join(f"q{i:03},{'de' if i < n else 'us'}\n" for i in range(N))
 
 

@@ -1,7 +1,5 @@
 """From nights whose gates pass to the alias in a real registry; tests/system has a server, kills and faults."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import datetime
@@ -27,7 +25,6 @@ TAG = "rankledger.promoted_by.champion"
 
 @pytest.fixture(scope="module")
 def _registered(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
-    """A store with a registered model of three versions."""
     store = tmp_path_factory.mktemp("registry") / "mlflow.db"
     shutil.copyfile(empty_store, store)
     with pytest.MonkeyPatch.context() as patch:
@@ -38,7 +35,6 @@ def _registered(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> 
 
 @pytest.fixture
 def registry(_registered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    """A copy of it, in an empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(_registered, tmp_path / "mlflow.db")
     return Registry(f"sqlite:///{tmp_path}/mlflow.db", "ranker")
@@ -56,13 +52,11 @@ def night(registry: Registry, date: str, version: int = 1, *, tag: bool = True, 
 
 
 def settled(evaluation: Evaluation) -> list[str]:
-    """How the promotions of an evaluation ended, by its receipt."""
     receipt = read_promotions(Records(Path("runs/records")), evaluation.evaluation_id)
     return [] if receipt is None else [own.outcome for own in receipt.promotions]
 
 
 def test_a_night_whose_gates_pass_is_promoted_and_says_so(registry, run_cli, monkeypatch):
-    """Alias, tag of the version, line, receipt and the mark in the history name the version and the night."""
     evaluation = night(registry, FIRST, 2)
 
     assert registry.holder() == 2
@@ -77,7 +71,6 @@ def test_a_night_whose_gates_pass_is_promoted_and_says_so(registry, run_cli, mon
 
 
 def test_nothing_is_done_twice(registry):
-    """The night again, `sync` and `sync --again`: the version's tag and the alias are those of the first time."""
     first = night(registry, FIRST)
     registry.move(2)  # whoever sets the alias again would move it back
 
@@ -111,7 +104,6 @@ def test_what_does_not_pass_is_not_promoted(registry, gate, effects):
 
 
 def test_a_gate_of_another_model_stops_the_release_of_all(registry):
-    """The exit code is that of the evaluation: 1 for a gate that fails, 4 for an output that is missing."""
     config = write_nightly(Path(), registry)
     write_output(Path(), FIRST)
     write_output(Path(), FIRST, "bm25")
@@ -133,7 +125,6 @@ def test_a_gate_of_another_model_stops_the_release_of_all(registry):
 
 
 def test_outputs_that_the_version_did_not_make_are_refused(registry, run_cli):
-    """Without the tag, and with that of other outputs; once the job has said what it made, `sync` promotes."""
     without = night(registry, FIRST, tag=False)
     assert without.store
     assert str(without.unpromoted).startswith("models:/ranker/1 has no tag rankledger.outputs_sha256, so what it made")
@@ -154,7 +145,6 @@ def test_outputs_that_the_version_did_not_make_are_refused(registry, run_cli):
 
 
 def test_the_exit_code_says_that_nothing_was_promoted_where_tracking_is_required(registry, run_cli):
-    """0 without `--require-tracking`, 5 with it; the night is shown again and promoted once it can be."""
     write_nightly(Path(), registry)
     write_output(Path(), FIRST)
     command = ["nightly", "config.yaml", "--date", FIRST]
@@ -168,7 +158,6 @@ def test_the_exit_code_says_that_nothing_was_promoted_where_tracking_is_required
 
 
 def test_the_tag_is_of_the_bytes_of_the_outputs_alone(registry):
-    """The digest that a record has is that of the tag, wherever the files are; another night's is another."""
     evaluation = night(registry, FIRST)
     here = rankledger.tag_outputs("config.yaml", model="dense", date=FIRST)
     Path("elsewhere").mkdir()
@@ -185,7 +174,6 @@ def test_the_tag_is_of_the_bytes_of_the_outputs_alone(registry):
 
 
 def test_nights_go_forward(registry):
-    """The next night's version takes the alias; an older night that is evaluated late does nothing."""
     night(registry, FIRST, 1)
     third = night(registry, THIRD, 2)
     late = night(registry, SECOND, 3, at="2026-11-21")
@@ -199,7 +187,6 @@ def test_nights_go_forward(registry):
 
 
 def test_an_older_night_is_no_later_one_where_its_record_is_unknown(registry):
-    """Another machine's records are not here: the tag of the version that has the alias says which night is later."""
     third = night(registry, THIRD, 1)
     shutil.move("runs", "runs of another machine")
     late = night(registry, SECOND, 2, at="2026-11-21")
@@ -210,7 +197,6 @@ def test_an_older_night_is_no_later_one_where_its_record_is_unknown(registry):
 
 
 def test_only_the_last_night_is_promoted_by_sync(registry):
-    """Three nights whose outputs nobody had tagged: once they are, `sync` promotes the last one and no other."""
     nights = [night(registry, date, version, tag=False) for date, version in ((FIRST, 1), (SECOND, 2), (THIRD, 3))]
     for version, date in ((1, FIRST), (2, SECOND), (3, THIRD)):
         rankledger.tag_outputs(write_nightly(Path(), registry, version), model="dense", date=date)
@@ -228,7 +214,6 @@ def test_only_the_last_night_is_promoted_by_sync(registry):
 
 
 def test_the_same_version_keeps_the_alias(registry):
-    """A night later its gates pass again: nothing is set, and the tag says still who promoted it."""
     first = night(registry, FIRST, 2)
     second = night(registry, SECOND, 2)
 
@@ -240,7 +225,6 @@ def test_the_same_version_keeps_the_alias(registry):
 
 
 def test_an_alias_that_a_human_moved_to_a_newer_version_stays(registry):
-    """Nothing says who moved it; its version's number does."""
     registry.move(3)
     evaluation = night(registry, FIRST, 2)
 
@@ -298,7 +282,6 @@ def test_the_record_of_somebody_else_promotes_nothing(registry, monkeypatch):
 
 
 def test_a_repeated_evaluation_promotes_nothing(registry):
-    """It is no night; and without tracking the record says that nothing is wanted."""
     evaluation = night(registry, FIRST, tracking=False)
     assert [*sync()] == []
 
@@ -321,7 +304,6 @@ def test_a_store_without_a_registry_is_said_so(registry, monkeypatch):
 
 
 def test_a_version_that_is_not_there_is_said_so(registry):
-    """The name or the number in `model_uri` is wrong."""
     evaluation = night(registry, FIRST, 9, tag=False)
 
     found = "models:/ranker/9 is no version of a registered model in MLflow"
@@ -345,7 +327,6 @@ def test_a_damaged_receipt_is_named(registry):
 
 
 def test_the_receipt_goes_with_its_record(registry):
-    """`prune` deletes it with the record."""
     first = night(registry, FIRST)
     night(registry, SECOND)
     receipt = Path("runs/records", first.evaluation_id, "promotion.json")
@@ -357,7 +338,6 @@ def test_the_receipt_goes_with_its_record(registry):
 
 
 def test_a_tag_that_is_no_nights_stops_nothing(registry):
-    """Somebody wrote a word in it that sorts after every night."""
     registry.move(1)
     registry.tag(1, TAG, "zoe")
 
@@ -365,7 +345,6 @@ def test_a_tag_that_is_no_nights_stops_nothing(registry):
 
 
 def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
-    """Two nights are pending: after the first nothing else is asked, and each line says why."""
     for date, version in ((FIRST, 1), (SECOND, 2)):
         night(registry, date, version, tag=False)
     asked: list[str] = []
@@ -376,7 +355,7 @@ def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
         def __init__(self, *_: object) -> None:
             """Nothing is opened."""
 
-        def __enter__(self) -> Away:
+        def __enter__(self) -> "Away":
             return self
 
         def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """`prune`: what goes, what stays and why; and what killed processes left goes with the next command that writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -34,7 +32,6 @@ OLD = 200  # days
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch) -> Path:
-    """The runs folder; the config that was evaluated lies beside it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.yaml").touch()
     (tmp_path / "runs/records").mkdir(parents=True)
@@ -63,7 +60,6 @@ def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", *
 
 
 def named_config(folder: Path, name: str) -> Path:
-    """Put a config of that name in a folder of its own."""
     return write_config(folder, {"web": search_collection(92, n_queries=2)}, {"search": ["ap"]}, name=name)
 
 
@@ -200,7 +196,6 @@ class Tracked:
         return open_records(self.runs)
 
     def active(self) -> set[str]:
-        """The evaluations with runs in MLflow that are not deleted; a history is of no single one."""
         from mlflow import MlflowClient
 
         client = MlflowClient(f"sqlite:///{self.runs / 'mlflow.db'}")
@@ -209,7 +204,6 @@ class Tracked:
         return {own["rankledger.evaluation"] for own in tags if "rankledger.evaluation" in own}
 
     def prune(self, **options: Any) -> PruneResult:
-        """As in a year."""
         in_a_year = datetime.now(UTC) + timedelta(days=365)
         return prune(keep_days=90, delete=True, runs_dir=self.runs, now=in_a_year, **options)
 
@@ -224,7 +218,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
 
 @pytest.fixture
 def tracked(original, tmp_path) -> Tracked:
-    """A copy of the runs folder, tracking store and all."""
     return replace(original, runs=shutil.copytree(original.runs, tmp_path / "runs"))
 
 
@@ -317,7 +310,6 @@ FOLDERS = ("records", "records/.state/nights", "mlflow-records", "cache/0123")
 
 @pytest.fixture
 def left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A runs folder with what a killed process left in each of its folders, and the lock of a delivery."""
     monkeypatch.chdir(tmp_path)
     runs = tmp_path / "runs"
     command = [sys.executable, "-c", DIES, *(str(runs / folder / "left") for folder in FOLDERS)]

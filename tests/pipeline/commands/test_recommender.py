@@ -1,7 +1,5 @@
 """The recommender config from its files to its summary, against the oracle's loops over the same files."""
 
-from __future__ import annotations
-
 import csv
 import random
 import shutil
@@ -28,7 +26,6 @@ def table(name: str, folder: Path = CONFIGS / "recommender") -> list[dict[str, s
 
 
 def plain(model: str, query_ids: list[str]) -> PlainCatalogue:
-    """A model's lists, and what is known of documents, by number."""
     documents = table("documents.tsv")
     number = {row["doc_id"]: place for place, row in enumerate(documents)}
     families = sorted({row["family"] for row in documents})
@@ -74,7 +71,6 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 
 def test_every_figure_is_the_oracles(evaluation):
-    """Of each list or of all lists, of each of five models, to 1e-12; figures of all lists alone have no interval."""
     assert len(evaluation.results) == 5
     n_compared = {"query": 0, "dataset": 0}
     for result in evaluation.results:
@@ -98,7 +94,6 @@ def test_every_figure_is_the_oracles(evaluation):
 
 
 def test_standard_errors_of_figures_of_all_lists_are_the_jackknifes(evaluation):
-    """Of 141 users each is left out once: coverage and personalization without him, by the oracle's loops."""
     result = evaluation.results[1]
     lines = {line.measure: line for line in evaluation.estimates if line.model == result.model}
     found = plain(result.model, result.query_ids.tolist())
@@ -114,7 +109,6 @@ def test_standard_errors_of_figures_of_all_lists_are_the_jackknifes(evaluation):
 
 
 def shuffled(folder: Path) -> Path:
-    """The folder, with the config and its files, each in another order of rows."""
     shutil.copy(CONFIGS / "recommender.yaml", folder)
     (folder / "recommender").mkdir()
     for path in sorted((CONFIGS / "recommender").glob("*.tsv")):
@@ -125,7 +119,6 @@ def shuffled(folder: Path) -> Path:
 
 
 def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
-    """Every file shuffled, and processes for threads: the same scores and the same summary."""
     again = evaluated(shuffled(tmp_path), tmp_path / "runs", jobs=2, backend="processes")
 
     assert figures_of(again.record) == figures_of(evaluation.record)

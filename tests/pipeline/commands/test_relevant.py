@@ -1,7 +1,5 @@
 """`relevant` of a dataset: what `rel` is in measures that do not give it, on every surface, and never pooled unlike."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ SUITE = ["r@3", "r(rel=5)@3", "ndcg@3", "ap"]
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
     monkeypatch.chdir(tmp_path)
     stars = {
         (query, f"d{place}"): 1 + (place + number) % 5 for number, query in enumerate(QUERIES) for place in range(7)
@@ -42,7 +39,6 @@ def in_folder(tmp_path, monkeypatch):
 
 
 def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) -> Evaluation:
-    """The evaluation of as many datasets, all of the same files."""
     datasets = {
         name: {"judgments": "qrels.txt"} | ({} if rel is None else {"relevant": rel})
         for name, rel in zip(("one", "two", "three"), relevant, strict=False)
@@ -57,7 +53,6 @@ def figures(evaluation: Evaluation, measure: str, dataset: str = "one") -> list[
 
 
 def test_it_is_the_default_of_rel():
-    """`r@3` is `r(rel=4)@3` by another name; what gives a `rel` keeps it, what has none is as it was."""
     by_default, by_name = evaluate(4), evaluate(None, suites={"s": ["r(rel=4)@3", *SUITE[1:3], "ap(rel=4)"]})
     defined, named = (manifest_of(found.record)["definitions"] for found in (by_default, by_name))
 
@@ -69,7 +64,6 @@ def test_it_is_the_default_of_rel():
 
 
 def test_it_says_what_the_ratings_leave_open():
-    """Unless it or every measure chooses, 1 to 5 stars are named; and nDCG, whose gains a choice does not change."""
     undecided, decided = evaluate(None, 4).data_warnings
     assert (undecided.dataset, decided.dataset) == ("one", "two")
     assert "write gain=binary, such as ndcg(gain=binary)@3" in decided.warning
@@ -96,13 +90,11 @@ def test_it_may_be_a_default_of_all_datasets():
     ],
 )
 def test_a_wrong_one_is_refused(dataset, message):
-    """It is a grade above 0, of judgments."""
     with pytest.raises(InputError, match=message):
         evaluate(datasets={"d": dataset})
 
 
 def test_queries_without_relevant_documents_are_counted_by_it():
-    """Every query has a document, all but one have none of grade 6."""
     judged = Path("qrels.txt").read_text(encoding="utf-8")
     Path("qrels.txt").write_text(f"{judged}q0 0 d9 6\n", encoding="utf-8")
 
@@ -111,7 +103,6 @@ def test_queries_without_relevant_documents_are_counted_by_it():
 
 
 def test_what_is_defined_unlike_is_not_pooled_and_named():
-    """`r@3` and `ap` mean something else on each dataset; what they define alike has a mean."""
     evaluation = evaluate(None, 4, pooled=True)
 
     pooled = {line.measure for line in evaluation.estimates if line.dataset == "*"}
@@ -140,7 +131,6 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
 
 
 def test_gates_and_comparisons_choose_it_by_name():
-    """`r@3` is the measure of that name on each dataset."""
     gate = {"name": "floor", "models": "*", "datasets": "*", "measure": "r@3", "at_least": 0.01}
     evaluation = evaluate(None, 4, gates=[gate], comparison={"baseline": "a", "measures": ["r@3"]})
 
@@ -154,7 +144,6 @@ def test_gates_and_comparisons_choose_it_by_name():
 
 
 def test_records_are_read_by_it():
-    """`explain`, `reproduce` and another evaluation of a record have the record's figures."""
     record = evaluate(None, 4).record
 
     found = explain(record, model="b", query="q1", measure="r@3", dataset="two")
@@ -169,7 +158,6 @@ def test_records_are_read_by_it():
 
 
 def test_another_one_is_another_definition():
-    """`compare` names the parameter, and `history` has a break."""
     before, after = evaluate(None, 3, date="2026-11-20").record, evaluate(None, 4, date="2026-11-21").record
 
     with pytest.raises(InputError, match=r"two: the definitions differ: r@3, ap: rel was 3 and is 4"):

@@ -1,7 +1,5 @@
 """Models with replicates from the config to the record, and what commands make of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import shutil
@@ -43,7 +41,6 @@ report: false
 
 
 def write_output(path, seed, lift):
-    """Random scores, with a lift for the first two documents, which are relevant."""
     rng = np.random.default_rng(seed)
     rows = [f"{q}\t{d}\t{rng.random() + lift * (i < 2)}" for q in QUERIES for i, d in enumerate(DOCUMENTS)]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +112,6 @@ def test_a_record_without_replicates_has_no_such_file(folder):
 
 
 def test_a_listed_replicate_that_is_missing_is_said(folder):
-    """The family is evaluated by the others; the missing one is a failure that names config, key and file."""
     Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]'))
     evaluation = evaluate_config("c.yaml")
 
@@ -130,7 +126,6 @@ def test_a_listed_replicate_that_is_missing_is_said(folder):
 
 
 def test_one_replicate_claims_nothing_of_others(folder):
-    """Its interval is that of a model of its own, a warning says so, and `explain` takes it; none is a failure."""
     for seed in (2, 3):
         Path(f"runs-of/dense/seed-{seed}.tsv").unlink()
     evaluation = evaluate_config("c.yaml")
@@ -148,14 +143,12 @@ def test_one_replicate_claims_nothing_of_others(folder):
 
 
 def test_validate_shows_the_replicates_found(folder):
-    """The names are those of the files, in their order; a model that is searched for is found once."""
     assert validate("c.yaml").replicates == {("web", "dense"): ("1", "2", "3")}
     Path("c.yaml").write_text(CONFIG.replace("  dense:", "  '*':"))
     assert validate("c.yaml").models == ("bm25", "dense")
 
 
 def test_a_record_is_evaluated_again_with_its_replicates(folder):
-    """A replicate that turned up since is not of the record, and one that is gone is taken from the output cache."""
     evaluation = evaluate_config("c.yaml")
     write_output(Path("runs-of/dense/seed-4.tsv"), 4, 0.3)
     Path("runs-of/dense/seed-2.tsv").unlink()
@@ -168,7 +161,6 @@ def test_a_record_is_evaluated_again_with_its_replicates(folder):
 
 
 def test_records_are_compared_family_by_family(folder):
-    """A better family is compared with the earlier one over replicates, which leave the difference unclear."""
     first = evaluate_config("c.yaml")
     for seed, lift in ((1, 0.3), (2, 0.7), (3, 0.5)):
         write_output(Path(f"runs-of/dense/seed-{seed}.tsv"), seed, lift)
@@ -197,7 +189,6 @@ def test_a_gate_holds_a_family_against_its_accepted_record(folder):
 
 
 def test_explain_asks_for_a_replicate(folder):
-    """A family's score is a mean, so one replicate must be named; its score is that of the record."""
     evaluation = evaluate_config("c.yaml")
     with pytest.raises(InputError, match="'dense' has the replicates 1, 2, 3, each with its own scores; name one"):
         explain("c.yaml", model="dense", query="q01")
@@ -213,7 +204,6 @@ def test_explain_asks_for_a_replicate(folder):
 
 
 def test_a_baseline_without_one_replicate_is_compared(folder):
-    """Only a family without any replicate leaves nothing to compare with, which is said once however many lack."""
     listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 8, 9]')
     Path("c.yaml").write_text(listed.replace("baseline: bm25", "baseline: dense"))
     evaluation = evaluate_config("c.yaml")
@@ -293,7 +283,6 @@ def test_shared_seeds_are_paired(folder):
 
 
 def test_a_gate_names_the_replicate_that_undoes_its_pairing(folder):
-    """Of three accepted seeds one is missing tonight: the gate compares, and says that seeds were not paired."""
     gate = 'gates: [{name: drop, models: dense, measure: "ndcg@5", against: self@accepted, margin: 0.1}]\n'
     Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true') + gate)
     accept(str(evaluate_config("c.yaml").record), reason="first")
@@ -339,7 +328,6 @@ def test_what_cannot_be_is_refused_in_a_line(folder, old, new, message):
 
 
 def test_a_missing_replicate_has_no_output_for_any_query(folder):
-    """With two of three replicates there, a third of all lists are missing."""
     gate = "gates: [{name: whole, models: [dense], max_missing: 10%}]\n"
     listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]')
     Path("c.yaml").write_text(listed + gate)

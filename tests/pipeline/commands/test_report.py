@@ -1,7 +1,5 @@
 """Reports of finished records: which evaluations, measures and nights they hold, and that they are always the same."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """`reproduce`: a record evaluated again, with its inputs in place, moved, changed or gone."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -65,7 +63,6 @@ def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **secti
 
 @pytest.fixture
 def evaluation(folder: Path) -> Evaluation:
-    """An evaluation of one dataset by one measure."""
     return evaluate(folder, {"web": WEB})
 
 
@@ -74,7 +71,6 @@ def check(evaluation: Evaluation, **options: Any) -> Reproduction:
 
 
 def flip(path: Path, old: str, new: str) -> None:
-    """Change one byte of a file."""
     text = path.read_text(encoding="utf-8")
     assert sum(one != other for one, other in zip(old, new, strict=True)) == 1
     assert old in text
@@ -188,7 +184,6 @@ def test_moved_inputs_are_found_by_their_bytes(folder):
 
 @pytest.fixture
 def in_parts(folder) -> Evaluation:
-    """An output in a folder of parts, none of which is the same as another."""
     lab = folder / "lab"
     config = write_config(lab, {"web": WEB}, {"search": ["ap"]})
     written = rows(WEB.outputs["bm25"])
@@ -399,7 +394,6 @@ def test_from_a_run_in_an_empty_folder_with_only_the_inputs(folder, monkeypatch)
 
 
 def _rehash(record: Path, manifest: Any) -> None:
-    """Have the manifest agree with the record's files again."""
     for name in manifest["files"]:
         data = (record / name).read_bytes()
         manifest["files"][name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}

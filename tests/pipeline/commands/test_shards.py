@@ -1,7 +1,5 @@
 """Shards of an evaluation: in any order and any number, they leave what one evaluation would have read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ def config(tmp_path: Path) -> Path:
 
 
 def parsed(config: Path, runs: Path) -> tuple[list[bool], list[bytes]]:
-    """Whether an evaluation parsed each output, and the bytes of its figures."""
     record = rankledger.evaluate_config(config, overrides=["report=false"], tracking=False, runs_dir=runs).record
     outputs = manifest_of(record)["outputs"]
     figures = [(record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
@@ -30,8 +27,6 @@ def parsed(config: Path, runs: Path) -> tuple[list[bool], list[bytes]]:
 
 @pytest.mark.parametrize("order", [("3/3", "1/3", "3/3", "2/3", "1/3"), ("1/16", "2/16", "4/16", "3/16")])
 def test_after_all_shards_an_evaluation_parses_nothing_and_has_the_same_bytes(config, tmp_path, order):
-    """Shards in any order, some of them twice: the evaluation after them parses no output, and its figures are those
-    of an evaluation without shards."""
     runs = tmp_path / "shared"
     found = [read_shard(str(config), shard, runs_dir=str(runs)) for shard in order]
     assert sum(shard.n_parsed for shard in found) == 4  # two models on two datasets: what came twice was found
@@ -43,7 +38,6 @@ def test_after_all_shards_an_evaluation_parses_nothing_and_has_the_same_bytes(co
 
 
 def test_a_missing_output_is_named_and_the_others_are_kept(config, run_cli):
-    """The command exits with 4, names the file, and keeps the outputs that are there."""
     missing = config.parent / "web" / "dense.txt"
     missing.unlink()
     done = run_cli("evaluate", config, "--shard", "1/1")
@@ -64,7 +58,6 @@ def test_what_the_cache_cannot_hold_is_left_to_the_evaluation(tmp_path):
 
 @pytest.mark.parametrize("shard", ["0/4", "5/4", "1/0", "a/b", ""])
 def test_a_shard_that_is_none_is_refused(config, shard):
-    """A place must be from 1 to the number of shards."""
     with pytest.raises(InputError, match=r"--shard: found .*; write it as 3/16, from 1/16 to 16/16"):
         read_shard(str(config), shard)
 

@@ -1,7 +1,5 @@
 """Lists that end before a cutoff: they are warned of, and no gate judges a measure by them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ N_QUERIES = 100
 
 
 def write_ranking(name: str, lengths: Sequence[int]) -> str:
-    """Write a list of d0, d1 and so on for each query."""
     rows = [f"q{query}\td{rank}\t{-rank}\n" for query, length in enumerate(lengths) for rank in range(length)]
     Path(f"{name}.tsv").write_text("query_id\tdoc_id\tscore\n" + "".join(rows))
     return f"{name}.tsv"
@@ -32,7 +29,6 @@ def evaluate(
     dataset: Mapping[str, Any] | None = None,
     **config: Any,
 ) -> Evaluation:
-    """Return the evaluation of models with lists of these lengths."""
     rows = "".join(f"q{query}\t{doc}\t1\n" for query in range(N_QUERIES) for doc in relevant)
     Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + rows)
     outputs = {model: {"outputs": write_ranking(model, lengths)} for model, lengths in models.items()}
@@ -48,12 +44,10 @@ def evaluate(
 
 
 def warnings(evaluation: Evaluation) -> list[str]:
-    """Return the warnings without their advice."""
     return [str(warning).partition(". ")[0] for warning in evaluation.data_warnings]
 
 
 def verdicts(evaluation: Evaluation) -> dict[str, Verdict]:
-    """Return the verdicts by gate."""
     return {verdict.gate: verdict for verdict in evaluation.verdicts}
 
 

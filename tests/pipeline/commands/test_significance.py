@@ -1,7 +1,5 @@
 """One decision on every surface: words, letters, daggers and counts follow from the corrected p-value."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -22,7 +20,6 @@ N_QUERIES = 30
 
 
 def evaluate(folder: Path, models: dict[str, dict[str, np.ndarray]], comparison: dict[str, object]) -> Evaluation:
-    """An evaluation of scores of 30 queries, by model and measure."""
     for model, scores in models.items():
         rows = {"query_id": [f"q{i:02}" for i in range(N_QUERIES)], **scores}
         pd.DataFrame(rows).to_csv(folder / f"{model}.csv", index=False)
@@ -76,7 +73,6 @@ def test_all_queries_worse_is_worse_on_every_surface(tmp_path, baseline):
 
 
 def by_holm(p_values: list[float]) -> list[float]:
-    """Holm's correction in a loop."""
     order = np.argsort(p_values)
     corrected, greatest = [0.0] * len(p_values), 0.0
     for place, index in enumerate(order):
@@ -129,6 +125,5 @@ def test_a_record_with_a_named_test_is_reproduced(tmp_path):
 
 
 def test_a_primary_family_has_no_other_test(tmp_path):
-    """The two keys contradict each other."""
     with pytest.raises(InputError, match="primary family has its own test"):
         evaluate(tmp_path, lost(3), {"baseline": "base", "test": "t", "primary": True})

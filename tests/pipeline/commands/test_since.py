@@ -1,7 +1,5 @@
 """How figures changed since earlier records: twelve nights in which bm25 breaks on one family, and a case by hand."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -83,7 +81,6 @@ def line_of(evaluation: Evaluation, since: str, model: str = "bm25") -> ChangeSi
 
 
 def test_the_broken_slice_is_named_on_every_surface(nights):
-    """How much bm25 fell, where, since when and whose it is: first on the page and in Markdown, last on a terminal."""
     said = broken_headline()
     found = nights.evaluations[BROKEN]
     page = (found.record / "report.html").read_text(encoding="utf-8").replace("<wbr>", "")
@@ -102,7 +99,6 @@ def test_the_broken_slice_is_named_on_every_surface(nights):
 
 
 def test_the_next_night_says_since_when(nights):
-    """It is as bad as the night before, and worse than what is accepted: the slice and the first night stay."""
     found = nights.evaluations[BROKEN + 1]
     previous, accepted = line_of(found, "previous"), line_of(found, "accepted")
 
@@ -117,7 +113,6 @@ def test_the_next_night_says_since_when(nights):
 
 
 def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
-    """Of each model, bm25 first, whose gate fails: tonight's figure, its change, since which night, and first seen."""
     found = nights.evaluations[BROKEN]
     accepted = line_of(found, "accepted")
     verdict = (found.record / "report.html").read_text(encoding="utf-8").partition('id="verdict"')[2]
@@ -135,7 +130,6 @@ def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
 
 
 def test_reasons_name_the_night(nights):
-    """A gate's reason says against which night, and not by which id; the reference in gates.json has that."""
     found = nights.evaluations[BROKEN]
     against = [line for line in found.verdicts if line.reference and line.model == "bm25"]
 
@@ -146,7 +140,6 @@ def test_reasons_name_the_night(nights):
 
 
 def test_a_record_keeps_the_changes(nights):
-    """They are read again as they were taken, and the first night, which has none before it, has no file."""
     first, found = nights.evaluations[1], nights.evaluations[BROKEN + 1]
     again = rankledger.load(found.record)
 
@@ -158,7 +151,6 @@ def test_a_record_keeps_the_changes(nights):
 
 
 def test_looking_back_changes_no_figure(nights, tmp_path):
-    """The night that broke, evaluated where there is no earlier record, with other jobs, has the same bytes."""
     found = nights.evaluations[BROKEN]
     config = found.record.parent.parent.parent / "config.yaml"
     alone = evaluate(config, date=night(BROKEN), runs_dir=tmp_path, jobs=2)
@@ -201,7 +193,6 @@ def test_a_change_worked_by_hand(config):
 
 
 def test_what_the_gates_pass_is_not_searched(config):
-    """All 59 queries of `internet` go from rank 1 to 2 under a gate that allows it: the change is there, no slice."""
     write_output(config.parent / night(2) / "bm25.txt", {query: 1 + query.startswith("internet") for query in QUERIES})
     evaluate(config, date=night(1))
     found = evaluate(config, date=night(2), overrides=['gates=[{"name": "floor", "measure": "rr", "at_least": 0.5}]'])
@@ -212,7 +203,6 @@ def test_what_the_gates_pass_is_not_searched(config):
 
 
 def test_nothing_changed(config):
-    """The same outputs: the headline says so, with the date, and nothing was seen first."""
     evaluate(config, date=night(1))
     found = evaluate(config, date=night(2))
 
@@ -221,7 +211,6 @@ def test_nothing_changed(config):
 
 
 def test_a_late_night_is_held_against_the_night_before_it(config):
-    """The first night is evaluated, then the third, then the second, in which nothing changed, and that once more."""
     write_output(config.parent / night(3) / "bm25.txt", dict.fromkeys(QUERIES, 2))
     write_output(config.parent / night(3) / "dense.txt", dict.fromkeys(QUERIES, 2))
     for number in (1, 3, 2, 2):
@@ -231,7 +220,6 @@ def test_a_late_night_is_held_against_the_night_before_it(config):
 
 
 def test_without_a_date_nothing_depends_on_the_day(config):
-    """A drop that is new has no date then, and the page no word of when it was evaluated."""
     fixed = [f"defaults.model.outputs={config.parent}/{night(2)}/{{model}}.txt", "models={bm25: {}, dense: {}}"]
     evaluate(config, overrides=fixed, date="first")
     write_output(config.parent / night(2) / "bm25.txt", dict.fromkeys(QUERIES, 2))
@@ -267,7 +255,6 @@ def change_version(config: Path) -> None:
     ],
 )
 def test_what_means_something_else_is_not_compared(config, change, reason):
-    """Where judgments, the definition or the version are others, the line has the reason instead of a change."""
     evaluate(config, date=night(1))
     change(config)
     found = evaluate(config, date=night(2))
@@ -282,7 +269,6 @@ def test_what_means_something_else_is_not_compared(config, change, reason):
 
 
 def test_figures_that_are_undefined_are_not_compared(config):
-    """No query has a relevant document, and all are left out: there is no figure on either night, and a reason."""
     (config.parent / "qrels.txt").write_text("".join(f"{query_id} 0 r 0\n" for query_id in QUERIES), encoding="utf-8")
     undefined = ["conventions.undefined_queries=skip"]
     evaluate(config, date=night(1), overrides=undefined)
@@ -295,7 +281,6 @@ def test_figures_that_are_undefined_are_not_compared(config):
 
 
 def test_a_model_that_is_new_has_nothing_to_compare_with(config):
-    """It says so in its line; the others are compared, and an accepted record that is gone is named, too."""
     evaluate(config, date=night(1), overrides=[f"models={{bm25: {{outputs: '{config.parent}/{night(1)}/bm25.txt'}}}}"])
     accepted = rankledger.accept("last", name="nightly", reason="good", config=config, runs_dir=config.parent / "runs")
     found = evaluate(config, date=night(2))

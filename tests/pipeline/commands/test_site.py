@@ -1,7 +1,5 @@
 """The site over all records: incremental as from scratch, whole at any time, and harmless whatever names say."""
 
-from __future__ import annotations
-
 import datetime
 import errno
 import json
@@ -26,7 +24,6 @@ MARKUP = "</script><img src=x onerror=alert(1)>\"'&amp;{{7*7}}"
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    """Three nights of one evaluation, the second of which failed, and one of another."""
     folder = tmp_path / "runs/records"
     for number, effect in enumerate(("pass", "fail", "pass")):
         night(folder, number, effect)
@@ -47,7 +44,6 @@ def table(page: Path, name: str) -> Table:
 
 
 def page_of(output: Path, folder: str, name: str) -> Path:
-    """The page of an evaluation or a model, whose path begins with its name."""
     (found,) = (output / folder).glob(f"{name}-*.html")
     return found
 
@@ -193,7 +189,6 @@ def test_an_error_at_any_file_leaves_whole_pages(records, tmp_path, monkeypatch)
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file ends as it should; one that is being written has another name."""
     ends = {".html": "</html>\n", ".xml": "</feed>\n", ".json": "}}]"}
     is_copy = path.parent.name == "records"
     return path.read_text(encoding="utf-8").endswith("</title>" if is_copy else ends[path.suffix])
@@ -280,7 +275,6 @@ def test_the_headline_of_a_record_is_on_every_surface(tmp_path):
     ],
 )
 def test_a_verdict_is_that_of_the_exit_code(tmp_path, effect, manifest, state):
-    """1 for a failed gate, then 4 for a missing output, then 3 for a gate in doubt."""
     night(tmp_path / "runs/records", 0, effect, **manifest)
     written(tmp_path / "site")
 

@@ -1,7 +1,5 @@
 """Slices that an evaluation searches: in its results, its record, its page, and the same when it is read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -25,7 +23,6 @@ def output(fallen: int) -> dict[str, dict[str, float]]:
 
 
 def evaluate(folder: Path, **sections: object) -> Evaluation:
-    """bm25 and dense, which ranks the document of the first 25 queries, those of the market `se`, at rank 2."""
     judged = {query_id: {f"r-{query_id}": 1} for query_id in QUERIES}
     outputs = {"bm25": output(0), "dense": output(25)}
     path = write_config(folder, {"web": Collection(judged, outputs)}, {"search": ["rr"]}, ending=".tsv", **sections)
@@ -55,7 +52,6 @@ def test_slices_of_an_evaluation(searched):
 
 
 def test_the_record_has_the_slices(searched):
-    """A file of its own, from which the same lines are read again; the page names them."""
     again = rankledger.load(searched.record)
 
     assert again.slice_changes == searched.slice_changes

@@ -1,7 +1,5 @@
 """A record evaluated again, by other measures and without the outputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -115,7 +113,6 @@ def test_an_output_that_is_gone_and_was_not_kept_is_a_failure(config, runs):
 
 
 def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
-    """Entropy asks which documents stand there; the reason says that judged ones do not suffice."""
     first = evaluate(config, runs)
     delete_outputs(config)
     again = evaluate(first.record, runs, 'suites.new=["entropy"]')

@@ -1,7 +1,5 @@
 """Delivery, at once and later, to real files of SQLite; tests/system has a server that is away and comes back."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 from datetime import UTC, datetime
@@ -48,7 +46,6 @@ def client_of(uri: str) -> Any:
 
 
 def runs_in(client: Any, kind: str = "evaluation") -> list[Any]:
-    """The runs of a kind, the oldest first; by default the evaluations' own."""
     experiment = client.get_experiment_by_name("generated").experiment_id
     return list(reversed(client.search_runs([experiment], f"tags.`rankledger.kind` = '{kind}'")))
 
@@ -64,7 +61,6 @@ def logged(runs: Path) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A runs folder with one evaluation, which its MLflow store has."""
     folder = tmp_path_factory.mktemp("once")
     with pytest.MonkeyPatch.context() as monkeypatch:
         evaluated(config_in(folder), NIGHTS[0], monkeypatch)
@@ -73,7 +69,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(once: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
     return Path(shutil.copytree(once, tmp_path / "runs"))
 
 
@@ -122,7 +117,6 @@ def test_a_deleted_run_stays_deleted(runs):
 
 
 def test_the_list_knows_a_receipt_where_the_users_config_keeps_records(tmp_path, run_cli, monkeypatch):
-    """It is in the remote store alone; the record of somebody else names no place to look."""
     from obstore.store import LocalStore
 
     far = tmp_path / "far"
@@ -141,7 +135,6 @@ def test_the_list_knows_a_receipt_where_the_users_config_keeps_records(tmp_path,
 
 
 def test_the_list_goes_on_without_a_place_that_cannot_be_reached(tmp_path, monkeypatch):
-    """It says once that receipts there are not read."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     place = f"s3://eval/records?endpoint_override=127.0.0.1:{free_port()}&scheme=http&region=local"

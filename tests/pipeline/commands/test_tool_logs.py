@@ -1,7 +1,5 @@
 """Logs of evaluation tools, evaluated: queries are the same if they ask the same, whatever number a run gives them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Sequence
@@ -39,7 +37,6 @@ def comparison(record: Path) -> dict[str, str]:
 
 
 def records() -> list[Path]:
-    """The records, the oldest first."""
     return sorted(filter(Path.is_dir, Path("runs/records").glob("*Z-*")), key=lambda path: path.stat().st_mtime)
 
 
@@ -97,7 +94,6 @@ def test_nights_are_compared_by_what_was_asked(run_cli):
 
 
 def test_a_content_that_each_run_makes_anew_moves_no_query(run_cli):
-    """Options that are shuffled give new hashes: queries are paired by id, and a warning says so."""
     write_log("a.jsonl", HASHES, HASHES[20:])
     write_log("b.jsonl", [f"x{own}" for own in HASHES], [f"x{own}" for own in HASHES[10:]])
     Path("c.yaml").write_text(CONFIG)
@@ -110,7 +106,6 @@ def test_a_content_that_each_run_makes_anew_moves_no_query(run_cli):
 
 
 def test_ids_that_the_config_names_stay(run_cli):
-    """Who names the column of the ids knows them: only the warning comes."""
     write_log("a.jsonl", HASHES, HASHES[20:])
     write_log("b.jsonl", HASHES[::-1], HASHES[20:])
     Path("c.yaml").write_text(CONFIG.replace("format: lm_eval", "format: lm_eval, columns: {query_id: doc_id}"))
@@ -126,7 +121,6 @@ def test_ids_that_the_config_names_stay(run_cli):
 
 
 def test_two_models_without_a_common_query(run_cli):
-    """Nothing was compared: every surface says so, and none that they are alike."""
     write_log("a.jsonl", HASHES, HASHES[20:])
     write_log("b.jsonl", HASHES, HASHES[20:], ids=range(100, 140))
     gate = "gates: [{name: g, models: b, measure: acc, against: a, margin: 0.1}]\n"
@@ -178,7 +172,6 @@ def test_scores_of_tools_keep_their_names_or_get_others(run_cli):
 
 
 def test_a_gate_finds_its_number_among_other_things(run_cli):
-    """What stands beside a number in `extra`, or around it, is no concern of the gate."""
     write_log("a.jsonl", HASHES, HASHES)
     Path("e.json").write_text('{"model": "bm25", "cost": null, "loss": NaN, "eval": {"p95": 110.5}, "b": {"n": 1}}')
     gates = "gates:\n" + "".join(

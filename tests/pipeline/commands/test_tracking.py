@@ -1,7 +1,5 @@
 """Tracking stores of many records: opened once each, and given up one by one."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Records that somebody else wrote: nothing in them chooses where secrets, runs or copies go."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -70,12 +68,10 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own(config: Path) -> Path:
-    """A record of one's own, which MLflow was not to have."""
     return rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
 
 
 def rewritten(record: Path, change: Callable[[dict[str, Any]], object] = lambda _: None, **manifest: Any) -> Path:
-    """The record with another config and manifest, whose hashes fit, as whoever sends a record can make it."""
     config = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
     change(config)
     (record / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -1,7 +1,5 @@
 """Models of whose first documents unlike shares are judged: one sentence, on every surface."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -108,7 +106,6 @@ def test_a_baseline_is_compared_with_each_model_and_others_are_not(tmp_path):
 
 
 def test_thirty_models_are_one_line(tmp_path):
-    """435 pairs: the three models of the least share are named, and the three of the greatest."""
     (line,) = said(evaluated(tmp_path, {f"m{number:02}": 10 + number for number in range(30)}, ("p@10", "ndcg@10")))
 
     assert line.startswith("web: m00: 10% of its top 10 is judged, m01: 11%, m02: 12%, 24 more in between, m27: 37%, ")

@@ -1,7 +1,5 @@
 """Outputs that share no id with the judgments, from files to exit codes and every surface."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,7 +69,6 @@ def test_a_prefix_no_longer_passes_its_gate(run_cli):
 
 
 def test_documents_that_a_model_with_hits_returns_are_no_mismatch():
-    """A baseline that hits nothing is warned of; a model with the same mistake speaks for no other."""
     path = config({"good": GOOD, "beyond": BEYOND, "prefixed": PREFIXED, "again": PREFIXED})
 
     evaluation = evaluate(path)
@@ -88,7 +85,6 @@ def test_documents_of_the_catalogue_are_no_mismatch():
 
 @pytest.mark.parametrize("backend", ["threads", "processes"])
 def test_the_verdict_does_not_depend_on_the_cache_or_the_jobs(backend):
-    """The cache has only judged documents of the model that speaks for the baseline, and none of the baseline."""
     path = config({"good": GOOD, "beyond": BEYOND, "prefixed": PREFIXED})
     first = evaluate(path, jobs=1)
     again = evaluate(path, jobs=2, backend=backend)
@@ -101,7 +97,6 @@ def test_the_verdict_does_not_depend_on_the_cache_or_the_jobs(backend):
 
 
 def test_what_was_accepted_is_accepted_when_it_is_evaluated_again():
-    """Also when the output that spoke for it is gone, and it itself; what was refused stays refused."""
     evaluation = evaluate(config({"good": GOOD, "beyond": BEYOND, "prefixed": PREFIXED}))
     assert reproduce(str(evaluation.record)).verdict == "identical"
     Path("good.tsv").unlink()
@@ -132,7 +127,6 @@ def test_an_output_may_be_allowed_to_share_nothing():
 
 
 def test_missing_queries_are_reported_with_their_cause():
-    """Under `missing_queries: error`, too, the ids are the matter."""
     renamed = {query.upper(): documents for query, documents in GOOD.items()}
     path = config({"renamed": renamed}, conventions={"missing_queries": "error"})
 

@@ -1,7 +1,5 @@
 """`verify`: a record by its own hashes, its receipt and MLflow, in a real store."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -32,7 +30,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 @pytest.fixture
 def runs(original, tmp_path) -> Path:
-    """A copy of the runs folder, tracking store and all."""
     return Path(shutil.copytree(original.record.parents[1], tmp_path / "runs"))
 
 
@@ -47,7 +44,6 @@ def run_of(original: Evaluation, runs: Path) -> str:
 
 
 def edit_manifest(original: Evaluation, runs: Path) -> None:
-    """Change the manifest such that it is still one, and agrees with all other files."""
     path = runs / "records" / original.evaluation_id / "manifest.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"seed": 20261120', '"seed": 20261121'), encoding="utf-8")
 

@@ -1,7 +1,5 @@
 """Waiting for outputs, on a clock that a test winds: what comes in time, what is late, and what is said meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,7 +23,6 @@ class Night(Clock):
         self.said: list[str] = []
 
     def wait(self, *wanted: AwaitedInput, **rule: object) -> dict[AwaitedInput, str]:
-        """What is late after waiting for these."""
         return self.wait_for(lambda: wanted, **rule)
 
     def wait_for(self, wanted: Callable[[], Sequence[AwaitedInput]], **rule: object) -> dict[AwaitedInput, str]:
@@ -33,8 +30,6 @@ class Night(Clock):
 
 
 def write(name: str, text: str = "") -> Callable[[], object]:
-    """What writes that file when its time comes."""
-
     def writing() -> None:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
@@ -43,7 +38,6 @@ def write(name: str, text: str = "") -> Callable[[], object]:
 
 
 def test_nothing_is_waited_for_where_all_is_there():
-    """No time passes and nothing is said."""
     write("bm25.tsv")()
     night = Night()
 
@@ -60,14 +54,12 @@ def test_the_last_look_is_at_the_deadline():
 
 
 def test_what_comes_after_the_deadline_is_late():
-    """It was promised for half past two, and came a minute later."""
     night = Night({31: write("bm25.tsv")})
 
     assert [*night.wait(BM25, wait="30m")] == [BM25]
 
 
 def test_without_waiting_there_is_one_look():
-    """What has no marker is late at once."""
     write("bm25.tsv")()
     night = Night()
 
@@ -90,7 +82,6 @@ def test_a_marker_says_that_an_output_is_whole():
 
 
 def test_a_marker_without_its_output_is_not_enough():
-    """The job said that it was done, and this output is not there: it is late, and not empty."""
     write("out/_SUCCESS")()
 
     (reason,) = Night().wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS")).values()
@@ -109,7 +100,6 @@ def test_a_marker_without_its_output_is_not_enough():
     ids=["there all day", "growing", "replaced by a shorter one", "parts, one of them empty"],
 )
 def test_an_output_is_settled_if_two_looks_find_the_same(happens, settled):
-    """Half a minute apart, as `every` says, and not sooner."""
     night = Night({minute: write(*words.split()) for minute, words in happens.items() if minute})
     if 0 in happens:
         write(happens[0])()
@@ -119,7 +109,6 @@ def test_an_output_is_settled_if_two_looks_find_the_same(happens, settled):
 
 
 def test_an_output_that_grows_without_end_is_late():
-    """Each look finds it longer than the one before."""
     night = Night({minute / 2: write("bm25.tsv", "a" * minute) for minute in range(400)})
 
     (reason,) = night.wait(BM25, ready="stable").values()
@@ -136,7 +125,6 @@ def test_what_was_ready_is_not_looked_at_again():
 
 
 def test_progress_is_said_when_it_changes():
-    """Not at each of 240 looks, but when something came: a mail of the night is a few lines."""
     night = Night({30: write("bm25.tsv")})
 
     night.wait(BM25, DENSE)
@@ -148,7 +136,6 @@ def test_progress_is_said_when_it_changes():
 
 
 def test_many_that_are_missing_are_not_all_named():
-    """Of 240 five are, and the number of the others."""
     night = Night()
 
     night.wait(*[AwaitedInput(f"{number}.tsv", ("web", str(number))) for number in range(240)], wait="1m")
