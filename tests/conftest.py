@@ -23,7 +23,6 @@ _NOBODY = 65534  # of every Linux
 
 
 def pytest_configure() -> None:
-    """MLflow without telemetry, and signals as a shell in the foreground has them: `nohup` and others ignore some."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,7 +33,6 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No store and no records of whoever runs the tests: neither MLFLOW_TRACKING_URI nor their state folder counts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
@@ -51,41 +49,35 @@ def _nothing_is_loaded_twice() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the store that tests copy is, or is to be; xdist's workers share it."""
     base = tmp_path_factory.getbasetemp()
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "template.db"
 
 
 @pytest.fixture(scope="session")
 def empty_store(_template: Path) -> Path:
-    """A store of MLflow in a file of SQLite, in which nothing is yet; to be copied."""
     return warm_worker.migrated(_template)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def warm_workers(_template: Path) -> Iterator[None]:
-    """The processes that talk to MLflow are forked, and stores are copied, as long as tests run."""
     with warm_worker.warm_workers(_template):
         yield
 
 
 @pytest.fixture(scope="session")
 def loaded() -> Iterator[Loaded]:
-    """What forks commands that have imported everything but MLflow."""
     with forked.loaded(forked.import_commands) as process:
         yield process
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and the one to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def unprivileged(tmp_path: Path) -> Iterator[None]:
-    """Not root, who may read everything, for as long as a test lasts."""
     if os.geteuid() != 0:
         yield
         return
@@ -98,12 +90,10 @@ def unprivileged(tmp_path: Path) -> Iterator[None]:
 
 
 def pytest_collection() -> None:
-    """Collect no garbage among what is imported and collected: it stays, and there are a million objects."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Take modules and tests out of the garbage collector's rounds for good."""
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -130,24 +120,20 @@ def _pool(seed: int, grades: list[float], n_queries: int) -> list[PlainQuery]:
 
 @pytest.fixture(scope="session")
 def graded_queries() -> list[PlainQuery]:
-    """Queries graded -2 to 4, some grades fractional."""
     return _pool(20, [-2, -1, 0, 0, 0, 0.5, 1, 1, 1.5, 2, 3, 4], 300)
 
 
 @pytest.fixture(scope="session")
 def probability_queries() -> list[PlainQuery]:
-    """Queries whose grades are probabilities, with a few documents to be left out."""
     edges = [PlainQuery(tuple(None if g is None else min(g, 1) for g in q.ranking), ()) for q in EDGES]
     return [*edges, *_pool(21, [-1, 0, 0, 0.1, 0.25, 0.5, 1], 300)[len(EDGES) :]]
 
 
 @pytest.fixture(scope="session")
 def graded_block(graded_queries: list[PlainQuery]) -> JudgedBlock:
-    """`graded_queries` in one block."""
     return plain_block(graded_queries)
 
 
 @pytest.fixture(scope="session")
 def probability_block(probability_queries: list[PlainQuery]) -> JudgedBlock:
-    """`probability_queries` in one block."""
     return plain_block(probability_queries)

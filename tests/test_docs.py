@@ -63,19 +63,16 @@ def text_of(page: str) -> str:
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    """(page, code) of every fenced block in that language."""
     fenced = re.compile(rf"^```{language}\n(.*?)^```$", re.DOTALL | re.MULTILINE)
     return [(name_of(page), code) for page in PAGES for code in fenced.findall(page.read_text(encoding="utf-8"))]
 
 
 def prose(page: Path) -> str:
-    """A page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch) -> Path:
-    """An empty working directory with a copy of the project's configs in it."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
@@ -136,7 +133,6 @@ def test_every_command_and_option_is_documented(name):
 
 
 def test_every_public_name_is_documented():
-    """`dir` shows the names of `__all__` and no others, and each of them has a section and can be imported."""
     importable = text_of("docs/api.md").partition("\n## What the types hold\n")[0]
     documented = set(re.findall(r"^### (\w+)$", importable, re.MULTILINE))
 
@@ -150,7 +146,6 @@ def test_every_public_name_is_documented():
 
 
 def test_the_package_is_imported_without_numpy():
-    """Nothing heavy is loaded before a public name is used."""
     code = "import sys, rankledger; dir(rankledger); print(*{'numpy', 'mlflow', 'pyarrow', 'rich'} & set(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
 
@@ -165,7 +160,6 @@ def test_every_exit_code_is_documented():
 
 
 def test_every_convention_is_documented():
-    """Each convention has a meaning, each word that it may be is explained, and each profile says why it chooses."""
     text = text_of("docs/conventions.md")
     meanings = text.partition("## Choose a convention")[2].partition("\n<!-- ")[0]
     types = typing.get_type_hints(Conventions)
@@ -227,7 +221,6 @@ def names_in_first_cells(text: str) -> set[str]:
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")} - (SEQUELS - {COMING_FROM})))
 def test_configs_load_and_plan(page, scratch):
-    """Each config of a page, those before it beside it, comes to a plan without a finding."""
     for found, code in blocks("yaml"):
         if found == page:
             name = re.search(r"^name: (\S+)", code, re.MULTILINE)
@@ -242,7 +235,6 @@ def test_configs_load_and_plan(page, scratch):
 
 
 def test_the_readme_shows_an_excerpt_of_the_quickstart():
-    """Each line of its first config stands in configs/quickstart.yaml, in that order."""
     shown = next(code for page, code in blocks("yaml") if page == "README.md")
     written = iter(line.partition("#")[0].rstrip() for line in text_of("configs/quickstart.yaml").splitlines())
 
@@ -251,7 +243,6 @@ def test_the_readme_shows_an_excerpt_of_the_quickstart():
 
 
 def make_up_outputs(loaded: Loaded, folder: Path) -> None:
-    """An empty file for each output that a template names, as models are searched for by their files."""
     for dataset in loaded.config.datasets:
         for model in loaded.config.models.values():
             path = getattr(model.outputs, "path", "")
@@ -262,13 +253,11 @@ def make_up_outputs(loaded: Loaded, folder: Path) -> None:
 
 
 def run_console(line: str) -> None:
-    """Run a command of the guides in this process; MLflow has tests of its own and is left alone."""
     words = shlex.split(line)[1:]
     app.main([*words, "--no-tracking"] if words[0] in {"evaluate", "nightly"} else words)
 
 
 def assert_commands_print(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each `$ rankledger …` exits with 0, and its output has the lines that are shown, in their order."""
     for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         run_console(command)
@@ -278,7 +267,6 @@ def assert_commands_print(page: str, code: str, capsys: pytest.CaptureFixture[st
 
 
 def blocks_of_guides(language: str) -> list[tuple[str, str]]:
-    """The blocks that stand for themselves."""
     return [(page, code) for page, code in blocks(language) if page not in SEQUELS]
 
 
@@ -351,7 +339,6 @@ def test_python_runs(page, code, scratch):
 
 
 def test_the_first_nights_are_as_shown(scratch):
-    """The commands of docs/gates.md exit with the codes beside them, and what they write looks as it is shown."""
     page = text_of("docs/gates.md").partition("## Set up the first nights")[2]
     config, commands, accepted = re.findall(r"^```(?:yaml|sh|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[:3]
     (scratch / "first.yaml").write_text(config, encoding="utf-8")
@@ -375,7 +362,6 @@ def test_the_first_nights_are_as_shown(scratch):
 
 
 def exit_code(words: list[str]) -> object:
-    """What a command exits with."""
     try:
         app.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
     except SystemExit as ended:
@@ -487,7 +473,6 @@ def test_the_site_has_every_page():
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page as links name them."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -501,7 +486,6 @@ def test_measures_parse(page):
 
 @each("page", PAGES)
 def test_lines_are_short(page):
-    """Lines have at most 120 letters; tables and messages, which cannot be wrapped, may have more."""
     lines = page.read_text(encoding="utf-8").splitlines()
 
     messages = "".join(code for name, code in blocks("text") if name == name_of(page)).splitlines()

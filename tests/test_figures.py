@@ -24,7 +24,6 @@ def write_tables(folder: Path, *, estimate: str, outcome: str, score: float) -> 
 
 
 def test_values_that_differ_are_named(tmp_path):
-    """Each table that differs has a line with the column and the first values; the id of an evaluation always does."""
     before = write_tables(tmp_path / "before", estimate="0.5", outcome="pass", score=1.0)
     same = write_tables(tmp_path / "same", estimate="0.5", outcome="pass", score=1.0)
     after = write_tables(tmp_path / "after", estimate="0.75", outcome="fail", score=0.5)

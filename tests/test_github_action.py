@@ -30,15 +30,12 @@ def hub() -> Iterator[GitHub]:
 
 @dataclass
 class Runner:
-    """Runs the action's steps in a folder, as a job on a pull request does."""
-
     folder: Path
     environment: dict[str, str]  # the variables that GitHub sets
     out: str = ""  # what the steps printed
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)  # what each step set, by its id
 
     def run(self, **given: str) -> int:
-        """Run all steps; gives the exit code of the first that fails."""
         action = yaml.safe_load((ACTION / "action.yml").read_text())
         defaults = {name: str(entry.get("default", "")) for name, entry in action["inputs"].items()}
         self._inputs = {name: self._filled(text) for name, text in (defaults | given).items()}
@@ -77,7 +74,6 @@ class Runner:
         return TOKEN if kind == "github" else self.outputs.get(keys[0], {}).get(keys[2], "")
 
     def _holds(self, condition: str, *, failed: bool) -> bool:
-        """Whether a step runs; a condition without `always()` asks that none failed before."""
         always, _, rest = condition.rpartition("always() && ")
         name, _, value = rest.partition(" != ")
         is_met = not name or self._value(name) != value.strip("'")
@@ -86,7 +82,6 @@ class Runner:
 
 @pytest.fixture
 def runner(tmp_path: Path, hub: GitHub) -> Runner:
-    """A job of run 41 on pull request 7, with a config whose gate asks for 0.5."""
     work, temp = tmp_path / "work", tmp_path / "temp"
     work.mkdir()
     temp.mkdir()
@@ -135,10 +130,6 @@ def write_output(runner: Runner, rank: int) -> None:
 
 
 def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
-    """A gate fails: the job fails, with an annotation and a comment. The next commit fixes it: the comment is replaced.
-
-    A comment of a person, and of another config, stay as they are.
-    """
     hub.say("looks good", "ann")
     other = hub.say("<!-- rankledger other.yaml run=40.1 -->\nall good")
     write_output(runner, 4)
@@ -165,7 +156,6 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
 
 
 def test_a_config_that_is_wrong_is_said_so(runner, hub):
-    """No record and no gates: the job fails with 2, the comment says that nothing was evaluated."""
     assert runner.run(config="config.yaml", install="", arguments="--set=suites.search=[nope]") == 2
 
     assert "**Not evaluated:**" in hub.comments[0]["body"]
@@ -174,7 +164,6 @@ def test_a_config_that_is_wrong_is_said_so(runner, hub):
 
 
 def test_a_token_that_may_not_write_changes_no_exit_code(runner, hub):
-    """As on a pull request from a fork: a warning, and the job passes or fails as its gates do."""
     hub.denied = True
     write_output(runner, 1)
 
@@ -187,7 +176,6 @@ def test_a_token_that_may_not_write_changes_no_exit_code(runner, hub):
 
 
 def test_the_evaluated_code_does_not_see_the_token(runner):
-    """A metric of the pull request's own runs in the step that evaluates: no variable of that step has the token."""
     action = yaml.safe_load((ACTION / "action.yml").read_text())
     with_token = [step["name"] for step in action["runs"]["steps"] if "inputs.token" in str(step)]
 
@@ -209,7 +197,6 @@ def put(hub: GitHub, run: tuple[int, int], body: str = "text", *, marker: str = 
 
 
 def test_an_answer_that_is_lost_makes_no_second_comment(hub):
-    """GitHub wrote it and the connection broke: it is found before another is written."""
     hub.lost = 1
     put(hub, (41, 1))
 
@@ -218,7 +205,6 @@ def test_an_answer_that_is_lost_makes_no_second_comment(hub):
 
 
 def test_an_older_run_does_not_replace_a_newer_comment(hub):
-    """Run 41 is slower than run 42: what 42 said stays; a second attempt of 42 replaces it."""
     put(hub, (42, 1), "newer")
     put(hub, (41, 2), "older")
     assert hub.comments[0]["body"].endswith("newer")
@@ -266,7 +252,6 @@ def test_a_path_cannot_end_the_first_line():
 
 
 def test_a_long_report_fits_into_a_comment(hub, tmp_path):
-    """GitHub takes 65,536 characters: the report is cut, the run and its end stay."""
     (tmp_path / "comment.md").write_text("x" * 100_000)
     environ = {
         "GITHUB_SERVER_URL": "https://github.example",

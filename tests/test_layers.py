@@ -21,7 +21,6 @@ def modules() -> list[Path]:
 
 
 def package(path: Path) -> str:
-    """The module or package directly below `pipeline` that a file belongs to."""
     return path.relative_to(ROOT / "pipeline").parts[0].removesuffix(".py")
 
 
@@ -32,7 +31,6 @@ def dotted(path: Path) -> str:
 
 @cache
 def imported(code: str, *, lazily: bool = True) -> list[str]:
-    """The dotted names that a file imports; those at the top of the file alone, unless `lazily`."""
     tree, names = ast.parse(code), []
     for node in ast.walk(tree) if lazily else tree.body:
         if isinstance(node, ast.Import):
@@ -61,7 +59,6 @@ def test_a_planted_violation_is_seen(indent):
 
 
 def test_no_imports_go_round_in_a_circle():
-    """The modules can be put in an order in which each imports only those before it, lazy imports apart."""
     files = {dotted(path): path for path in [*modules(), *sorted((ROOT / "metrics").glob("*.py"))]}
     graph = {
         name: {one if one in files else one.rpartition(".")[0] for one in imports_of(path, lazily=False)} & {*files}
@@ -73,7 +70,6 @@ def test_no_imports_go_round_in_a_circle():
 
 
 def test_metrics_import_numpy_and_the_standard_library_alone():
-    """Importing every module of `metrics` in a fresh interpreter loads no third one, and no package of `pipeline`."""
     names = ", ".join(f"{PACKAGE}.metrics.{path.stem}" for path in (ROOT / "metrics").glob("*.py"))
     said = "print(*{name if name.startswith('rankledger.') else name.split('.')[0] for name in sys.modules})"
     loaded, plain = (
@@ -94,7 +90,6 @@ def test_metrics_import_numpy_and_the_standard_library_alone():
 
 
 def test_metrics_neither_read_nor_log():
-    """No module of `metrics` opens a file but the table of aliases, reads the environment, logs or starts a process."""
     for path in (ROOT / "metrics").glob("*.py"):
         found = {name.split(".")[0] for name in imports_of(path)} - ({"pathlib"} if path.stem == "aliases" else set())
         assert not found & {"io", "logging", "multiprocessing", "os", "pathlib", "subprocess", "threading"}, path
@@ -102,7 +97,6 @@ def test_metrics_neither_read_nor_log():
 
 
 def test_mlflow_is_imported_by_delivery_alone_and_never_at_the_top():
-    """Importing MLflow takes longer than most evaluations: only `delivery` does, when it is asked to."""
     for path in modules():
         if package(path) != "delivery":
             assert not any(name.split(".")[0] == "mlflow" for name in imports_of(path)), path
@@ -110,7 +104,6 @@ def test_mlflow_is_imported_by_delivery_alone_and_never_at_the_top():
 
 
 def test_nothing_imports_matplotlib():
-    """It takes longer than all charts of a page; only the pictures of the guides and a golden file are made by it."""
     assert "matplotlib.ticker.MaxNLocator" in imports_of(ROOT / "tests/golden/make_ticks.py")  # and would be seen here
     for path in [*modules(), *(ROOT / "metrics").glob("*.py"), ROOT / PACKAGE / "__init__.py"]:
         assert not any(name.split(".")[0] == "matplotlib" for name in imports_of(path)), path
@@ -134,6 +127,5 @@ def test_every_module_says_what_it_is(package):
 
 
 def test_several_findings_are_arguments_and_no_text():
-    """`InputError` escapes a line break within an argument, so several findings are several arguments."""
     for path in modules():
         assert 'InputError("\\n".join' not in path.read_text(encoding="utf-8"), path

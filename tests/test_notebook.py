@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
-    """The notebook after it ran in `docs` of a copy of the project, and the folder of the copy."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "configs").symlink_to(ROOT / "configs")
     (folder / "docs").mkdir()
@@ -31,7 +30,6 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 
 def html_of(notebook: Any, word: str) -> str:
-    """The HTML that the cell with a word in it shows."""
     (cell,) = [cell for cell in notebook.cells if cell.cell_type == "code" and word in cell.source]
     (shown,) = [output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {})]
     return str(shown)
@@ -45,7 +43,6 @@ def test_it_is_kept_without_outputs():
 
 
 def test_warnings_alone_are_written_on_stderr(notebook):
-    """They are those of the evaluation, on short lists and unjudged documents, and no progress is drawn."""
     found, _ = notebook
 
     (output,) = [output for cell in found.cells for output in cell.get("outputs", ()) if output.output_type == "stream"]
@@ -56,7 +53,6 @@ def test_warnings_alone_are_written_on_stderr(notebook):
 
 
 def test_the_leaderboard_has_the_figures_of_the_record(notebook):
-    """Each figure of the first measures with its interval, in the row of its model, as summary.csv has them."""
     found, folder = notebook
     (path,) = (folder / "runs/records").iterdir()
     rows = re.findall(r"<tr>(.*?)</tr>", html_of(found, "rankledger.evaluate_config("), re.DOTALL)

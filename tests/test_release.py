@@ -17,7 +17,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 @pytest.fixture
 def pythons(monkeypatch) -> list[str]:
-    """Those of noxfile.py; nox itself need not be installed."""
     nox = ModuleType("nox")
     vars(nox).update(session=lambda **_: lambda function: function, Session=SimpleNamespace)
     monkeypatch.setitem(sys.modules, "nox", nox)
@@ -26,7 +25,6 @@ def pythons(monkeypatch) -> list[str]:
 
 
 def test_a_release_is_tested_with_the_pythons_of_nox(pythons):
-    """The matrix is the same list, it begins with the oldest that is supported, and holds all that are promised."""
     jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
     promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
 
@@ -36,7 +34,6 @@ def test_a_release_is_tested_with_the_pythons_of_nox(pythons):
 
 
 def test_only_what_was_built_and_tested_is_published():
-    """Publishing waits for both jobs, alone may ask for an identity, and holds no secret."""
     text = WORKFLOW.read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"]
 

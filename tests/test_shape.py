@@ -20,7 +20,6 @@ MODULES = {
 
 
 def test_no_figure_is_above_its_limit():
-    """Lower a limit when its figure falls. To raise one, say why in the changelog."""
     figures = measure(read_modules())
 
     assert figures.keys() == LIMITS.keys() == tests.shape.MEANINGS.keys()
@@ -28,7 +27,6 @@ def test_no_figure_is_above_its_limit():
 
 
 def test_figures_of_four_modules():
-    """Two modules of `data` import each other, one lazily; `run` needs both; `A` and `B` have the same fields."""
     figures = measure(MODULES)
     del figures["test_lines"]
 

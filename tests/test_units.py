@@ -26,7 +26,6 @@ BARE = {"HOME": "/", "LOGNAME": "ranking", "SHELL": "/bin/sh", "PATH": "/usr/bin
 
 @pytest.fixture
 def ranking(tmp_path) -> Path:
-    """A folder as the units have it: configs, an environment, and the outputs of every day, with their marker."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     command = tmp_path / ".venv/bin/rankledger"
     command.parent.mkdir(parents=True)
@@ -40,7 +39,6 @@ def ranking(tmp_path) -> Path:
 
 
 def write_outputs(folder: Path, date: str) -> None:
-    """The quickstart's, as models would have written them that day."""
     outputs = folder / "outputs" / date
     outputs.mkdir(parents=True)
     for file in (ROOT / "configs/quickstart").glob("*.tsv"):
@@ -57,7 +55,6 @@ def exit_code(words: list[str]) -> object:
 
 
 def test_the_config_is_one_to_copy():
-    """It loads without a remark, each output is of the date and is waited for, and it has all that is promised."""
     loaded = load(ROOT / "configs/nightly.yaml", environ={})
     planned = plan(loaded, DATE)
     config = loaded.config
@@ -79,7 +76,6 @@ def test_outputs_may_lie_elsewhere():
 
 
 def test_the_first_nights_of_the_config(tmp_path, monkeypatch):
-    """On the quickstart's outputs, by the command of its head: 3 as nothing is accepted yet, and 0 once it is."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
     (shown,) = re.findall(
@@ -95,7 +91,6 @@ def test_the_first_nights_of_the_config(tmp_path, monkeypatch):
 
 
 def test_the_line_of_cron(ranking):
-    """Run by sh with the little that cron sets: its date is today, by the machine's clock, and it needs no flock."""
     lines = [line for line in (UNITS / "crontab").read_text().splitlines() if line[:1].isdigit()]
     for line in lines:
         schedule, command = line.split(maxsplit=5)[:5], line.split(maxsplit=5)[5]
@@ -121,7 +116,6 @@ def test_the_line_of_cron(ranking):
 
 
 def test_the_units_of_systemd(ranking):
-    """What ExecStart says runs in its folder with nothing around it; the timer starts it at two, in UTC."""
     service, timer = (_unit(UNITS / f"rankledger-nightly.{kind}") for kind in ("service", "timer"))
     today = subprocess.run(["date", "-u", "+%F"], check=True, capture_output=True, text=True).stdout.strip()
     write_outputs(ranking, today)
@@ -147,7 +141,6 @@ def _unit(path: Path) -> configparser.ConfigParser:
 
 
 def test_the_workflow_of_github_is_one():
-    """It parses, each step either uses an action or runs a command, and no secret is written into it."""
     workflow = yaml.safe_load((UNITS / "github.yml").read_text())
     (job,) = workflow["jobs"].values()
 

@@ -88,22 +88,7 @@ def random_case(
     unjudged_queries: bool = False,
     beyond_ascii: bool = False,
 ) -> Case:
-    """Judgments and a ranking of as many queries, from a seed.
-
-    Args:
-        seed: what they are made from.
-        n_queries: judged queries.
-        max_documents: documents a query may judge or rank.
-        grades: what judgments are drawn from.
-        negative: whether grades of -1 and -2 are drawn too.
-        ties: `none`: no two scores of a query are equal, in float32 either; `exact`: scores are equal or far apart;
-            `float32`: some differ in float64 alone.
-        unjudged_documents: whether documents without judgment are retrieved.
-        undefined_queries: whether a tenth of the queries has no relevant document.
-        missing_queries: whether a tenth of the queries has no output.
-        unjudged_queries: whether as many again are answered without judgments.
-        beyond_ascii: whether ids hold more than ASCII.
-    """
+    """Judgments and a ranking of as many queries, from a seed."""
     rng = np.random.default_rng(seed)
     case = Case({}, {})
     for number in range(n_queries):
@@ -159,10 +144,7 @@ def ours(
 def assert_agree(
     found: Figures, expected: Figures, *, within: float = 1e-9, at_least: int = 300, tool: str = ""
 ) -> None:
-    """Refuse a difference of more than `within`, or fewer than `at_least` queries; note what was compared.
-
-    Every figure of `expected` is compared. Where ours is NaN, the tool's may be 0 or NaN.
-    """
+    """Refuse a difference of more than `within`, or fewer than `at_least` queries; note what was compared."""
     assert len(expected) >= at_least
     for query_id, figures in expected.items():
         for measure, value in figures.items():
@@ -199,7 +181,6 @@ def _documents(rng: np.random.Generator, n_documents: int, patterns: Sequence[st
 
 
 def _scores(rng: np.random.Generator, size: int, ties: Literal["none", "exact", "float32"]) -> list[float]:
-    """Scores in no order; half of the lists with ties have few of them, half have many."""
     if ties == "none":
         return [float(score) / 8 for score in rng.permutation(4 * size)[:size] - size]
     distinct = [float(score) / 8 for score in rng.integers(-40, 41, size=int(rng.choice([2, 30])))]

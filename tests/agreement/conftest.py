@@ -12,7 +12,6 @@ _WRITTEN: list[Row] | None = [] if "RANKLEDGER_AGREEMENT" in os.environ else Non
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Refuse a test that compared other metrics, or another number of figures, than the table has of it."""
     take("", "")
     result = yield
     module, name = item.path.name, item.name
@@ -28,7 +27,6 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Replace the rows of the modules that ran, if all tests passed."""
     if _WRITTEN is not None and not session.testsfailed:
         ran = {item.path.name for item in session.items}
         write([*(row for row in read() if row.test.partition("::")[0] not in ran), *_WRITTEN])

@@ -13,18 +13,12 @@ from tests.agreement.cases import Figures
 
 
 class User(NamedTuple):
-    """The candidates of one user."""
-
     labels: list[int]
     scores: list[float]
     weights: list[int]
 
 
 def labelled_users(seed: int, n_users: int = 300, *, n_scores: int = 64) -> list[User]:
-    """Users with 1 to 20 candidates, a tenth of them with one class of labels alone.
-
-    Scores are multiples of 1 / n_scores between 0 and 1, so that many are equal, and exact in float32 for powers of 2.
-    """
     rng = np.random.default_rng(seed)
     users = []
     for number in range(n_users):
@@ -38,7 +32,6 @@ def labelled_users(seed: int, n_users: int = 300, *, n_scores: int = 64) -> list
 def labelled(
     folder: Path, users: Sequence[User], measures: Sequence[str], *, weighted: bool = False, profile: str = "sklearn"
 ) -> Evaluation:
-    """What we make of them: labels, weights and the scores of a model stand in one file."""
     rows = [
         f"u{number:03d},d{place},{label},{weight},{score!r}\n"
         for number, user in enumerate(users)
@@ -61,26 +54,21 @@ def labelled(
 
 
 def has(measure: str, labels: Sequence[int]) -> bool:
-    """Whether the tool defines it as we do: it warns of one class and gives NaN or 0."""
     return {"auc": 0 < sum(labels) < len(labels), "pr_auc": sum(labels) > 0}.get(measure, True)
 
 
 def all_pairs(users: Sequence[User]) -> User:
-    """The candidates of all users as one user's."""
     return User(*([value for user in users for value in user[column]] for column in range(3)))
 
 
 def estimates(evaluation: Evaluation) -> dict[str, float | None]:
-    """The figures over all users, by measure."""
     return {line.measure: line.estimate for line in evaluation.estimates}
 
 
 def scores(evaluation: Evaluation, measure: str) -> list[float]:
-    """The figure of each user, in their order."""
     return list(evaluation.scores.sort_values("query_id")[measure])
 
 
 def figures_of_users(evaluation: Evaluation, measures: Iterable[str]) -> Figures:
-    """The figures of each user, by id."""
     table = evaluation.scores.set_index("query_id")[[*measures]]
     return {str(user): row.to_dict() for user, row in table.iterrows()}

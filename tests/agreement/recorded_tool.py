@@ -19,15 +19,12 @@ FOLDER = Path(__file__, "../../golden/tools").resolve()
 
 
 class RecordedTool:
-    """A tool's functions, by name: each gives what it gave when the golden file was made."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.path = FOLDER / f"{name}.json"
         self._functions: ModuleType | None = None
 
     def __call__(self, function: str, *arguments: Any, **options: Any) -> Any:
-        """The result of a function of `tests/golden/tools/NAME_functions.py`, as JSON holds it."""
         key = f"{function} {_digest(arguments, options)}"
         if self._functions is not None and key not in self._results:
             result = getattr(self._functions, function)(*arguments, **options)
@@ -38,7 +35,6 @@ class RecordedTool:
         return self._results[key]
 
     def run(self, functions: ModuleType) -> None:
-        """Forget all results, and call the tool itself from now on."""
         self._functions = functions
         self.__dict__["_results"] = {}
 
@@ -53,7 +49,6 @@ class RecordedTool:
 
 
 def by_query(query_ids: list[str], columns: dict[str, list[float]]) -> Figures:
-    """Columns of figures, each in the order of the ids, by query and column."""
     rows = zip(*columns.values(), strict=True)
     return {query_id: dict(zip(columns, row, strict=True)) for query_id, row in zip(query_ids, rows, strict=True)}
 

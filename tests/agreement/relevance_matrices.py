@@ -26,10 +26,6 @@ def matrix_case(
     ties: Literal["none", "exact", "float32"] = "float32",
     missing_queries: bool = False,
 ) -> Case:
-    """Judgments and rankings of at least two documents each; every score is above 0, in float32 too.
-
-    Half of what is graded 0 has no judgment at all, and a tenth of the queries has no relevant document.
-    """
     rng = np.random.default_rng(seed)
     case = Case({}, {})
     for number in range(n_queries):
@@ -46,14 +42,12 @@ def matrix_case(
 
 
 def columns(case: Case) -> Iterator[tuple[str, Floats, Floats]]:
-    """Of each answered query: its id, the scores and the grades by column, 0 if there is no judgment."""
     for query_id in case.answered:
         judged, ranking = case.judgments[query_id], case.ranking[query_id]
         yield query_id, np.array([*ranking.values()]), np.array([judged.get(doc_id, 0) for doc_id in ranking], float)
 
 
 def all_judged(case: Case) -> Case:
-    """The case with a grade of 0 for every document that was retrieved without a judgment."""
     judgments = {
         query_id: {doc_id: case.judgments[query_id].get(doc_id, 0) for doc_id in ranking}
         for query_id, ranking in case.ranking.items()
@@ -62,7 +56,6 @@ def all_judged(case: Case) -> Case:
 
 
 def _scores(rng: np.random.Generator, size: int, ties: Literal["none", "exact", "float32"]) -> list[float]:
-    """Scores in no order; half of the lists with ties have few of them, half have many."""
     if ties == "none":
         return [float(score + 1) / 8 for score in rng.permutation(4 * size)[:size]]
     distinct = [float(score) / 8 for score in rng.integers(1, 81, size=int(rng.choice([2, 30])))]

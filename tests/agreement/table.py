@@ -24,8 +24,6 @@ ANSWER_SCORES = {
 
 
 class Row(NamedTuple):
-    """What one test compares of one metric: how many figures, and their greatest difference, to two digits."""
-
     test: str
     tool: str
     metric: str
@@ -37,13 +35,11 @@ _noted: dict[tuple[str, str], tuple[int, float]] = {}
 
 
 def note(tool: str, measure: str, difference: float) -> None:
-    """Add one figure to those of the test that is running; an empty `tool` is the `TOOL` of its module."""
     n_figures, greatest = _noted.get((tool, _metric(measure)), (0, 0.0))
     _noted[tool, _metric(measure)] = n_figures + 1, max(greatest, difference)
 
 
 def take(test: str, tool: str) -> list[Row]:
-    """What was noted since the last call, of this test; nothing is left."""
     rows = [
         Row(test, own or tool, metric, str(n_figures), f"{greatest:.1e}" if greatest else "0")
         for (own, metric), (n_figures, greatest) in sorted(_noted.items())
@@ -53,13 +49,11 @@ def take(test: str, tool: str) -> list[Row]:
 
 
 def read() -> list[Row]:
-    """The committed table."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return [Row(**row) for row in csv.DictReader(file)]
 
 
 def write(rows: Iterable[Row]) -> None:
-    """Replace the committed table."""
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([Row._fields, *sorted(rows)])
 

@@ -26,7 +26,6 @@ UNTIED = random_case(31, 400, negative=True, ties="none", missing_queries=True, 
 
 
 def evaluate(case: Case, *, ignore_identical_ids: bool = False) -> dict[str, float]:
-    """The means of `EvaluateRetrieval.evaluate`, by our measures; it changes its arguments."""
     found = EvaluateRetrieval.evaluate(
         case.judgments, deepcopy(case.ranking), CUTOFFS, ignore_identical_ids=ignore_identical_ids
     )
@@ -34,7 +33,6 @@ def evaluate(case: Case, *, ignore_identical_ids: bool = False) -> dict[str, flo
 
 
 def evaluate_custom(case: Case) -> dict[str, float]:
-    """The means of `EvaluateRetrieval.evaluate_custom`, by our measures."""
     found = [EvaluateRetrieval.evaluate_custom(case.judgments, case.ranking, CUTOFFS, name.lower()) for name in CUSTOM]
     return {f"{CUSTOM[name]}@{k}": value for name, k, value in _named(found)}
 
@@ -58,18 +56,15 @@ def untied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str,
 
 
 def test_every_query_scores_what_evaluate_gives(tied):
-    """NDCG, MAP, Recall and P at six cutoffs: trec_eval's ties, negative grades, unjudged documents."""
     assert_agree(tied[0], {query_id: evaluate(TIED.only([query_id])) for query_id in TIED.answered}, within=ROUNDED)
 
 
 def test_the_mean_is_over_the_queries_answered(tied):
-    """`evaluate` leaves a judged query without output out, and counts one without relevant documents as 0."""
     assert len(TIED.judgments) > len(TIED.answered)
     assert tied[1] == pytest.approx(evaluate(TIED), abs=ROUNDED)
 
 
 def test_every_query_scores_what_evaluate_custom_gives(untied):
-    """MRR, R_cap and Accuracy of lists without ties; R_cap divides by zero where no document is relevant."""
     answered = [query_id for query_id in UNTIED.answered if query_id in UNTIED.answerable]
 
     expected = {query_id: evaluate_custom(UNTIED.only([query_id])) for query_id in answered}
@@ -94,7 +89,6 @@ def test_the_means_of_evaluate_custom_are_over_all_queries(tmp_path):
 
 
 def test_custom_measures_name_the_keys_by_which_they_are_the_tools(tmp_path):
-    """MRR, R_cap and Accuracy of 400 queries with ties and without output, by the keys that the profile names."""
     case = TIED.only(TIED.answerable)
     measures = [f"{ours}@{k}" for ours in CUSTOM.values() for k in CUTOFFS]
     profile = PROFILES["beir"]
@@ -173,13 +167,11 @@ def test_means_are_rounded_to_five_decimals(tmp_path):
 
 
 def alone(grades: dict[str, int], scores: dict[str, float], name: str) -> dict[str, float]:
-    """A figure of `evaluate_custom` of one query, by cutoff."""
     table = EvaluateRetrieval.evaluate_custom({"q": grades}, {"q": scores}, CUTOFFS, name)
     return {k: value for _, k, value in _named([table])}
 
 
 def test_holes_of_one_query(tmp_path):
-    """Where its judgments are all that there are, at six cutoffs."""
     case = random_case(33, 300, ties="none")
     found, _ = ours(tmp_path, case, "beir", [f"unjudged@{k}" for k in CUTOFFS])
     holes = {query_id: alone(grades, case.ranking[query_id], "hole") for query_id, grades in case.judgments.items()}

@@ -19,14 +19,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:``mlflow.metrics:FutureWarning")
 
 
 def examples(tool: str) -> list[str]:
-    """The blocks of a tool's section: its code, and ours."""
     section = PAGE.partition(f"\n## {tool}\n")[2].partition("\n## ")[0]
     return re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch) -> Path:
-    """A working directory with the two files of the page, where MLflow may log."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
     for name, text in FILES.items():
@@ -57,5 +55,4 @@ def test_both_sides_give_the_same_figures(tool, scratch):
 
 
 def _mrr_of_beir(names: dict[str, Any]) -> float:
-    """Of another function than the page's, which has none."""
     return names["EvaluateRetrieval"].evaluate_custom(names["qrels"], names["run"], [10], "mrr")["MRR@10"]

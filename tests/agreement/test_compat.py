@@ -18,7 +18,6 @@ PERSISTENCES = (0.01, 0.5, 0.8, 0.95, 0.99)  # the program refuses what is outsi
 
 
 def authors(grades: dict[str, int], scores: dict[str, float], p: float) -> float:
-    """The program's figure of a query that has a grade above 0."""
     ranking = sorted(scores, key=scores.__getitem__, reverse=True)
     places = {document: place for place, document in enumerate(ranking)}
     wanted = [document for document, grade in grades.items() if grade > 0]
@@ -27,7 +26,6 @@ def authors(grades: dict[str, int], scores: dict[str, float], p: float) -> float
 
 
 def test_the_authors_program(tmp_path):
-    """400 queries with grades below 0 and unjudged documents, compared down to depth 1000 with five persistences."""
     case = random_case(60, 400, ties="none", negative=True, beyond_ascii=True)
     measures = {p: f"compat(p={p})@{DEPTH}" for p in PERSISTENCES}
     expected: Figures = {

@@ -14,7 +14,6 @@ TITLES = [section.partition("\n")[0] for section in SECTIONS]
 
 
 def run(text: str, names: dict[str, Any]) -> None:
-    """Run the examples of a text; the names that they set stay."""
     for code in re.findall(r"^```pycon\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         example = doctest.DocTestParser().get_doctest(code, names, code, None, 0)
         runner = doctest.DebugRunner(optionflags=doctest.ELLIPSIS)
@@ -28,7 +27,6 @@ def run(text: str, names: dict[str, Any]) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("section", SECTIONS, ids=TITLES)
 def test_a_section_gives_what_it_shows(section):
-    """Ours by hand, then each tool's that is installed; the others say that they were run by hand."""
     names: dict[str, Any] = {}
     own, *tools = re.split(r"^### ", section, flags=re.MULTILINE)
     run(HEAD, names)
@@ -41,7 +39,6 @@ def test_a_section_gives_what_it_shows(section):
 
 
 def test_every_tool_is_pinned():
-    """Each block of a tool stands below its name and a version, and takes at most ten lines to type."""
     tools = [tool for section in SECTIONS for tool in re.split(r"^### ", section, flags=re.MULTILINE)[1:]]
 
     assert len(tools) > 20

@@ -22,14 +22,12 @@ N_CASES = 300
 
 
 def nuggets_of_answers(*sure: str) -> list[list[tuple[str, str]]]:
-    """Importance and assignment of each nugget of 300 answers, which have nuggets of these importances at least."""
     rng = np.random.default_rng(1)
     drawn = [[*sure, *rng.choice(["vital", "okay"], size=int(rng.integers(1, 9))).tolist()] for _ in range(N_CASES)]
     return [[(importance, str(rng.choice([*ASSIGNMENTS]))) for importance in own] for own in drawn]
 
 
 def our_nuggets(answers: list[list[tuple[str, str]]]) -> dict[str, np.ndarray]:
-    """Our scores of these answers, by name."""
     found = [
         nugget_scores(
             np.array([importance == "vital" for importance, _ in own]),
@@ -41,7 +39,6 @@ def our_nuggets(answers: list[list[tuple[str, str]]]) -> dict[str, np.ndarray]:
 
 
 def test_nuggets_of_autonuggetizer():
-    """300 answers; where no nugget is vital, it has 0 and ours is undefined."""
     answers = nuggets_of_answers()
     for name, theirs in EVIDENCE("nuggetizer_scores", answers).items():
         ours = our_nuggets(answers)[name]
@@ -50,7 +47,6 @@ def test_nuggets_of_autonuggetizer():
 
 
 def test_weighted_nuggets_of_open_rag_eval():
-    """300 answers with vital and okay nuggets; where one is missing, the tool adds one that is not supported."""
     answers = nuggets_of_answers("vital", "okay")
     for name, theirs in EVIDENCE("open_rag_eval_nuggets", answers).items():
         scope, *strict = name.lower().split()
@@ -60,7 +56,6 @@ def test_weighted_nuggets_of_open_rag_eval():
 
 @pytest.mark.parametrize("strict", ["", "strict_"])
 def test_citations_of_open_rag_eval(strict):
-    """300 answers whose sentences cite a document each, or none; strict is what it gives if partial support is none."""
     rng = np.random.default_rng(2)
     answers = [rng.choice([*LABELS], size=int(rng.integers(1, 9))).tolist() for _ in range(N_CASES)]
     judged = [
@@ -75,7 +70,6 @@ def test_citations_of_open_rag_eval(strict):
 
 
 def test_evidence_sets_of_kilt():
-    """300 lists of pages, with sets that overlap, that are equal, or that no list completes."""
     rng = np.random.default_rng(3)
     queries = [random_diverse_query(rng) for _ in range(450)]
     queries[::2] = [replace(query, judged=twice(query.judged)) for query in queries[::2]]
@@ -92,12 +86,10 @@ def test_evidence_sets_of_kilt():
 
 
 def twice(judged: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
-    """With the first subtopic a second time."""
     return {page: {**grades, **({9: grades[0]} if 0 in grades else {})} for page, grades in judged.items()}
 
 
 def evidence_sets(judged: Mapping[str, Mapping[int, float]]) -> list[list[str]]:
-    """The pages of each subtopic that has any."""
     found: dict[int, list[str]] = {}
     for page, grades in judged.items():
         for subtopic, grade in grades.items():

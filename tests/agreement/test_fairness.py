@@ -22,33 +22,26 @@ FAIRRANKTUNE, FAIRLEARN = "FairRankTune 9dd1550", "fairlearn 0.15.0"
 
 @dataclass(frozen=True)
 class Case:
-    """Lists, and what the programs ask for beside them."""
-
     plain: PlainCatalogue
 
     @property
     def block(self) -> CatalogueBlock:
-        """The case as ours."""
         return recommended_block(self.plain)
 
     @property
     def lists(self) -> list[list[int]]:
-        """The documents of each query."""
         return [*map(list, self.plain.lists)]
 
     @property
     def judged(self) -> list[dict[str, float]]:
-        """The grades of each query's documents, whose numbers JSON writes as text."""
         return [{str(document): grade for document, grade in grades.items()} for grades in self.plain.grades]
 
     @property
     def relevant(self) -> list[list[int]]:
-        """The relevant documents of each query."""
         return [[document for document, grade in grades.items() if grade >= 1] for grades in self.plain.grades]
 
     @property
     def group(self) -> list[int]:
-        """The one group of each document."""
         return [groups[0] for groups in self.plain.categories]
 
     @property
@@ -68,10 +61,6 @@ class Case:
 def case(
     seed: int, n_queries: int = 30, *, most_groups: int = 1, length: int = 8, n_relevant: int = 3, n_consumed: int = 0
 ) -> Case:
-    """Lists of documents of 1 to `most_groups` groups; at least so many documents of each query are relevant.
-
-    Each query consumed documents that are not in its list and not judged; others decide what is popular.
-    """
     rng = np.random.default_rng(seed)
     n_documents = int(rng.integers(20, 40))
     first = rng.permutation(np.arange(n_documents) % N_GROUPS)  # no group is empty
@@ -101,7 +90,6 @@ def case(
 
 
 def test_awrf_of_trec():
-    """300 lists of documents of up to three groups, to 1e-6: the program discounts in single precision."""
     for seed in range(10):
         found = case(seed, most_groups=3)
         theirs = FAIRNESS("trec_awrf", found.lists, found.shares, found.targets)
@@ -132,7 +120,6 @@ def test_expected_exposure_of_trec(documents):
 @pytest.mark.parametrize("p", [0.5, 0.9])
 @pytest.mark.parametrize("by_group", [True, False], ids=["groups", "documents"])
 def test_expected_exposure_of_its_authors(by_group, p):
-    """300 lists of graded documents, to 1e-9: by group of relevant documents, and by document of all."""
     for seed in range(10):
         found = case(200 + seed)
         groups = [[own] for own in found.group]
@@ -147,14 +134,12 @@ def test_expected_exposure_of_its_authors(by_group, p):
 
 
 def alone(plain: PlainCatalogue) -> PlainCatalogue:
-    """The same with each document as a group."""
     categories = tuple((document,) for document in range(plain.n_documents))
     return replace(plain, categories=categories)
 
 
 @pytest.mark.parametrize("by_relevance", [False, True])
 def test_exposure_ratio_of_fairranktune(by_relevance):
-    """300 sets of three rankings of all documents, to 1e-9."""
     for seed in range(300):
         found = case(300 + seed, 3, length=40)
         theirs = FAIRNESS("fairranktune_exposure", found.lists, found.relevant, found.group, by_relevance)
@@ -164,7 +149,6 @@ def test_exposure_ratio_of_fairranktune(by_relevance):
 
 
 def test_parity_of_elliot():
-    """REO, RSP and both by popularity, of 300 sets of eight lists at two cutoffs, to 1e-9."""
     for seed in range(300):
         found = case(1000 + seed, 8, n_consumed=3)
         block = found.block
@@ -190,7 +174,6 @@ def pop_tail(found: Case) -> np.ndarray:
 
 
 def test_rates_of_fairlearn():
-    """Its true positive rates vary as REO says, its selection rates as RSP, and their ratio is that of exposure."""
     for seed in range(300):
         found = case(2000 + seed, 4)
         theirs = FAIRNESS("fairlearn_rates", found.lists, found.relevant, found.group)

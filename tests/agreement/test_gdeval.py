@@ -22,7 +22,6 @@ CASE = random_case(20, 400, negative=True, missing_queries=True, unjudged_querie
 
 
 def gdeval(folder: Path, case: Case, k: int, *, decimals: str = "%.17g") -> Figures:
-    """What the script prints: by query, its `ndcg@k` and `err@k`."""
     folder.mkdir(exist_ok=True)
     judgments = [f"{query_id} 0 {doc_id} {grade}\n" for query_id, doc_id, grade in rows(case.judgments)]
     ranking = [f"{query_id} Q0 {doc_id} 1 {score!r} tag\n" for query_id, doc_id, score in rows(case.ranking)]
@@ -46,7 +45,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str, 
 
 @pytest.mark.parametrize("k", CUTOFFS)
 def test_every_query_scores_what_the_script_computes(found, tmp_path, k):
-    """Gains of 2**grade - 1, a greatest grade of 4, ties of doubles by id as bytes, negative grades unread."""
     expected = gdeval(tmp_path, CASE, k)
 
     assert_agree(found[0], expected)
@@ -60,7 +58,6 @@ def test_the_script_as_it_is_prints_five_decimals_of_our_scores(found, tmp_path)
 
 @pytest.mark.parametrize("k", [5, 20])
 def test_the_mean_is_over_the_queries_printed(found, tmp_path, k):
-    """A query without output, or without a grade above 0, is in no mean: neither of ndcg nor of err."""
     lines = gdeval(tmp_path, CASE, k).values()
 
     assert len(CASE.judgments) > len(CASE.answered) > len(lines)
@@ -76,7 +73,6 @@ HAND = Case({"1": {"a": 1, "b": 3}, "2": {"a": 0, "b": -1}, "3": {"a": 2}}, {"1"
 
 
 def test_a_query_by_hand(tmp_path):
-    """The script, version 1.2a, and we give 0.54134 and 0.16797 as worked above."""
     scores, _ = ours(tmp_path / "ours", HAND, "gdeval", ["ndcg@20", "err@20"])
     printed = gdeval(tmp_path / "gdeval", HAND, 20, decimals="%.5f")
 
@@ -97,7 +93,6 @@ def test_the_means_of_version_1_3(tmp_path):
 
 
 def test_a_greater_grade_than_4_is_refused_by_both(tmp_path):
-    """err takes 4 for the greatest grade: the script stops at a 5, and so does our evaluation."""
     case = Case({"1": {"a": 5}}, {"1": {"a": 1.0}})
 
     with pytest.raises(subprocess.CalledProcessError):

@@ -91,7 +91,6 @@ ABOVE_0 = Case(
 
 
 def calc(case: Case, measures: dict[str, str]) -> tuple[Figures, dict[str, float]]:
-    """What the tool gives, by our measures: of each query, and of all."""
     parsed = {ir_measures.parse_measure(theirs): ours for theirs, ours in measures.items()}
     result = ir_measures.calc([*parsed], case.judgments, case.ranking)
     figures: Figures = {}
@@ -101,12 +100,10 @@ def calc(case: Case, measures: dict[str, str]) -> tuple[Figures, dict[str, float
 
 
 def one(theirs: str, judgments: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> float:
-    """The tool's figure of one measure."""
     return ir_measures.parse_measure(theirs).calc_aggregate(judgments, ranking)
 
 
 def test_trec_evals_measures(tmp_path):
-    """74 measures of 400 queries, of which 40 have no output and score 0 in both; the means as well, counts by sums."""
     found, means = ours(tmp_path, TIED, "ir_measures", [*TREC_EVAL.values()])
     figures, aggregated = calc(TIED, TREC_EVAL)
 
@@ -117,7 +114,6 @@ def test_trec_evals_measures(tmp_path):
 
 
 def test_gdevals_measures(tmp_path):
-    """ERR and nDCG with gains of 2**grade - 1, to the five decimals that gdeval prints; ties by id, descending."""
     found, means = ours(tmp_path, CLOSE, "ir_measures", [*GDEVAL.values()])
     figures, aggregated = calc(CLOSE, GDEVAL)
 
@@ -154,7 +150,6 @@ def test_every_measure_is_the_tools_or_says_which_keys_are_missing(tmp_path):
 
 
 def test_an_evaluation_names_the_keys_of_each_measure(tmp_path):
-    """RR with a cutoff breaks ties by ascending id in the tool, and RR without one does not."""
     data = {"q": {"a": 1}}, {"m": {"q": {"a": 1.0}}}
     options = {"settings": {"conventions": "ir_measures", "bootstrap": {"resamples": 100}}}
     keys = "Set ties: doc_id_asc, score_precision: float64 to reproduce its figures"
@@ -166,7 +161,6 @@ def test_an_evaluation_names_the_keys_of_each_measure(tmp_path):
 
 
 def test_measures_with_an_order_of_their_own(tmp_path):
-    """RR@k, Judged and Compat break ties by ascending id; without ties and scores below 0 they are ours."""
     found, means = ours(tmp_path, ABOVE_0, "ir_measures", [*OWN_ORDER.values()])
     figures, aggregated = calc(ABOVE_0, OWN_ORDER)
 
@@ -175,7 +169,6 @@ def test_measures_with_an_order_of_their_own(tmp_path):
 
 
 def test_models_of_a_reader(tmp_path):
-    """INST, INSQ, BPM, SDCG and four NERR, 29 measures of 400 queries without ties; cwl_eval reads 1,000 ranks."""
     found, _ = ours(tmp_path, ABOVE_0, "ir_measures", [*READERS.values()])
 
     assert_agree(found, calc(ABOVE_0, READERS)[0])

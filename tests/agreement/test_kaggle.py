@@ -19,7 +19,6 @@ QUERIES: dict[str, dict[str, Any]] = GOLDEN["queries"]
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    """The golden lists. A submission has no scores: all documents score alike and stand as they were listed."""
     found = Case({}, {})
     for query_id, query in QUERIES.items():
         found.judgments[query_id] = dict.fromkeys(map(str, query["relevant"]), 1) or {"0": 0}
@@ -35,7 +34,6 @@ def found(case: Case, tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures
 
 
 def test_average_precision_at_k_of_each_query(found):
-    """`apk` is over min(R, k), `kdd_apk` over R, at six cutoffs; of a query without output both are 0."""
     expected = {
         query_id: {f"ap@{k}": query["apk"][k] for k in CUTOFFS}
         | {f"ap(denominator=relevant)@{k}": query["kdd_apk"][k] for k in CUTOFFS}
@@ -72,7 +70,6 @@ def test_a_document_is_relevant_once(tmp_path):
 
 
 def test_rating_errors(tmp_path):
-    """`mae`, `mse` and `rmse` over 320 pairs."""
     pairs = GOLDEN["errors"]
     items = [f"i{place}" for place in range(len(pairs["ratings"]))]
     stars = Collection(

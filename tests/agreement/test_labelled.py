@@ -31,7 +31,6 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scikit_learn_of_each_user(tmp_path, weighted):
-    """Areas and losses of 300 users, with and without `sample_weight`; an area of one class is undefined."""
     users = labelled_users(41)
     found = labelled(tmp_path, users, [*FUNCTIONS], weighted=weighted)
 
@@ -47,7 +46,6 @@ def test_scikit_learn_of_each_user(tmp_path, weighted):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scikit_learn_of_all_pairs(tmp_path, weighted):
-    """The same of all pairs at once, some 3,000."""
     users = labelled_users(42)
     found = estimates(labelled(tmp_path, users, [*FUNCTIONS], weighted=weighted))
     labels, predicted, weights = all_pairs(users)
@@ -60,7 +58,6 @@ def test_scikit_learn_of_all_pairs(tmp_path, weighted):
 
 
 def test_means_of_the_users(tmp_path):
-    """By scikit-learn's area of each user with both classes: plain, by impressions (GAUC), and by positives."""
     users = labelled_users(43)
     measures = {f"auc(average={word})" for word in ("query", "impressions", "positives")}
     found = estimates(labelled(tmp_path, users, sorted(measures), weighted=True))

@@ -32,7 +32,6 @@ def bandit_log(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def our_rows(log: dict[str, Any]) -> list[dict[str, float]]:
-    """The rows as ours."""
     place = np.arange(len(log["action"]))
     columns = {
         "clicked": log["reward"],
@@ -44,7 +43,6 @@ def our_rows(log: dict[str, Any]) -> list[dict[str, float]]:
 
 
 def test_off_policy_estimates():
-    """300 logs by inverse propensities and doubly robust, clipped or not, and self-normalised."""
     rng = np.random.default_rng(1)
     logs = [bandit_log(rng) for _ in range(N_CASES)]
     theirs = LOGS("off_policy", logs, 1.5)
@@ -58,7 +56,6 @@ def test_off_policy_estimates():
 
 
 def test_effective_shares():
-    """What 300 samples of 1 to 14 weights, some of them 0, are worth."""
     logs = [rows for rows in random_log(np.random.default_rng(2), 400) if any(row["weight"] for row in rows)]
     logs = logs[:N_CASES]
     theirs = LOGS("effective_shares", [[row["weight"] for row in rows] for rows in logs])
@@ -68,7 +65,6 @@ def test_effective_shares():
 
 @pytest.mark.parametrize("kind", ["team draft", "probabilistic"])
 def test_interleaved_lists(kind):
-    """300 lists that the tool interleaves: by how much the first ranker leads is twice the preference."""
     rng = np.random.default_rng(3)
     first, second = (np.array([rng.permutation(6) for _ in range(N_CASES)]) for _ in range(2))
     clicked = [np.flatnonzero(rng.random(6) < 0.4) for _ in range(N_CASES)]
@@ -83,7 +79,6 @@ def test_interleaved_lists(kind):
 
 
 def chances(documents: list[int], first: np.ndarray, second: np.ndarray) -> list[float]:
-    """How likely each document is of the first ranker, if each draws what is left of its own by 1 / rank³."""
     worth = [{document: rank**-3.0 for rank, document in enumerate(own.tolist(), start=1)} for own in (first, second)]
     found = []
     for document in documents:
@@ -95,7 +90,6 @@ def chances(documents: list[int], first: np.ndarray, second: np.ndarray) -> list
 
 
 def clicked_lists(seed: int) -> list[list[tuple[bool, float]]]:
-    """Per list, whether each document was clicked, one at least, and its propensity."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 12, size=N_CASES).tolist()
     clicked = [np.logical_or(rng.random(size) < 0.3, np.arange(size) == rng.integers(size)) for size in sizes]
@@ -103,13 +97,11 @@ def clicked_lists(seed: int) -> list[list[tuple[bool, float]]]:
 
 
 def weighted(own: list[tuple[bool, float]]) -> list[float]:
-    """The grades of a list: the inverse propensities of its clicks."""
     return [clicked / propensity for clicked, propensity in own]
 
 
 @pytest.mark.parametrize("k", [2, 11])
 def test_dcg_by_inverse_propensities(k):
-    """Of 300 lists. The program discounts by log2(rank) from rank 2 on, so it gets a document without clicks on top."""
     lists = clicked_lists(4)
     below = [[(False, 1.0), *own] for own in lists]
     columns = [[[row[column] for row in own] for own in below] for column in range(2)]
@@ -120,7 +112,6 @@ def test_dcg_by_inverse_propensities(k):
 
 @pytest.mark.parametrize("p", [0.5, 0.8])
 def test_rbp_by_inverse_propensities(p):
-    """Of 300 lists, as RBP of the shares of the inverse propensities."""
     lists = [weighted(own) for own in clicked_lists(5)]
     theirs = [RBPCWLMetric(p).measure(Ranking("", np.divide(own, sum(own)), np.ones(len(own)))) for own in lists]
 
@@ -128,7 +119,6 @@ def test_rbp_by_inverse_propensities(p):
 
 
 def test_rates_are_weighted_means():
-    """Of 300 queries: of clicks by row and by weight, and of dwell times and of long ones by click."""
     queries = [
         rows
         for rows in random_log(np.random.default_rng(6), 800)

@@ -28,7 +28,6 @@ def mlflow_scores(metric: object, retrieved: Lists, relevant: Lists) -> list[flo
 
 @pytest.fixture(scope="module")
 def lists() -> tuple[Case, Lists, Lists]:
-    """A case, its rankings cut at random depths, and by query what was retrieved and what is relevant."""
     rng = np.random.default_rng(21)
     full = matrix_case(22, 400, grades=(0, 0, 1), ties="none")
     case = Case(full.judgments, {})
@@ -40,7 +39,6 @@ def lists() -> tuple[Case, Lists, Lists]:
 
 
 def by_query(case: Case, scores: dict[str, list[float]]) -> Figures:
-    """The tool's lists of scores by query and measure."""
     return {
         query_id: {measure: float(values[row]) for measure, values in scores.items()}
         for row, query_id in enumerate(case.judgments)
@@ -48,7 +46,6 @@ def by_query(case: Case, scores: dict[str, list[float]]) -> Figures:
 
 
 def test_precision_divides_by_what_was_retrieved(tmp_path, lists):
-    """`precision_at_k` over min(k, retrieved) and `recall_at_k`, at four cutoffs on 400 queries."""
     case, retrieved, relevant = lists
     expected = {
         f"p(denominator=retrieved)@{k}": mlflow_scores(precision_at_k(k), retrieved, relevant) for k in (1, 3, 5, 20)
@@ -59,7 +56,6 @@ def test_precision_divides_by_what_was_retrieved(tmp_path, lists):
 
 
 def test_ndcg_agrees_on_lists_that_are_long_enough(tmp_path, lists):
-    """Where k documents were retrieved, or all that are relevant fit into the list, `ndcg_at_k` is binary nDCG."""
     case, retrieved, relevant = lists
     expected: Figures = {}
     for k in (1, 3, 5, 20):
@@ -97,7 +93,6 @@ def test_a_document_is_not_found_twice():
 
 
 def test_nothing_found_of_nothing_is_undefined(tmp_path):
-    """Without relevant documents and without output, nDCG and recall are 1 there; here they are undefined."""
     found, _ = ours(
         tmp_path, Case({"q": {"a": 0}, "other": {"a": 1}}, {"other": {"a": 1.0}}), "trec_eval", ["ndcg@2", "r@2"]
     )

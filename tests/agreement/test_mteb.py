@@ -31,25 +31,21 @@ OF_ALL_SIZES = {
 
 
 def place(scores: dict[str, float], document: str) -> int:
-    """The rank by score, then by document id, both descending; of another document the one below the last."""
     ranking = sorted(scores, key=lambda found: (scores[found], found), reverse=True)
     return ranking.index(document) + 1 if document in ranking else len(ranking) + 1
 
 
 def mrr(grades: dict[str, int], scores: dict[str, float], k: int) -> float:
-    """The reciprocal rank of the first document within k whose grade is above 0."""
     ranks = [place(scores, document) for document in scores if grades.get(document, 0) > 0]
     return max((1 / rank for rank in ranks if rank <= k), default=0.0)
 
 
 def p_mrr(changed: list[str], original: dict[str, float], new: dict[str, float]) -> float:
-    """The mean of `rank_score` over the documents whose judgment changed."""
     ranks = [(place(original, document), place(new, document)) for document in changed]
     return fmean((1 / og) / (1 / now) - 1 if og >= now else 1 - (1 / now) / (1 / og) for og, now in ranks)
 
 
 def in_pairs(case: Case) -> Case:
-    """The case with queries named in pairs, `0_q1` and `0_q2` and so on."""
     names = {query_id: f"{int(query_id) // 2}_q{int(query_id) % 2 + 1}" for query_id in case.judgments}
     judgments, ranking = (
         {names[query_id]: found for query_id, found in table.items()} for table in (case.judgments, case.ranking)
@@ -58,7 +54,6 @@ def in_pairs(case: Case) -> Case:
 
 
 def per_pair(case: Case) -> Figures:
-    """By pair: the least `ndcg_cut_10`, and whether both have a `recall_1` of 1."""
     found = pytrec_eval.RelevanceEvaluator(case.judgments, {"ndcg_cut.10", "recall.1"}).evaluate(case.ranking)
     pairs = {name.split("_")[0] for name in case.judgments}
     both = {pair: (found[f"{pair}_q1"], found[f"{pair}_q2"]) for pair in pairs}
@@ -112,7 +107,6 @@ def test_before_2_18_19_mrr_kept_the_order_of_tied_results(tmp_path):
 
 
 def test_robustness_and_paired_accuracy_are_those_of_mteb(tmp_path):
-    """310 pairs of queries: each pair has one score, at its first query, and the figure is the mean over the pairs."""
     case = in_pairs(PAIRS)
     lines = "".join(f"{name}\t{name.split('_')[0]}\n" for name in case.judgments)
     (tmp_path / "queries.tsv").write_text(f"query_id\tquestion\n{lines}", encoding="utf-8")

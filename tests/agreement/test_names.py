@@ -24,7 +24,6 @@ TOOLS: dict[str, Iterable[str]] = {
 
 
 def answer(name: str) -> str:
-    """The first measure of a name, or the line that refuses it."""
     try:
         return str(Measure.expand(name)[0])
     except ValueError as error:

@@ -55,14 +55,12 @@ OF_LENSKIT = {
 
 
 def graded(seed: int, n_grades: int, most: int) -> list[list[float]]:
-    """The grades of 300 rankings, from rank 1 down: 2 to `most` documents, not all of one grade."""
     rng = np.random.default_rng(seed)
     drawn = [rng.integers(0, n_grades, rng.integers(2, most + 1)).astype(float) for _ in range(300)]
     return [[*own[:-1].tolist(), float((own[0] + 1) % n_grades)] for own in drawn]
 
 
 def test_kendall_tau_of_scipy():
-    """Tau-b of 300 rankings with equal grades."""
     grades = graded(1, 5, 40)
     theirs = [stats.kendalltau(-np.arange(len(own)), own).statistic for own in grades]
 
@@ -71,7 +69,6 @@ def test_kendall_tau_of_scipy():
 
 @pytest.mark.parametrize("equal", [False, True])
 def test_ap_correlation_of_pyircor(equal):
-    """300 rankings whose grades all differ; and 300 with equal grades, which is the mean over all orders of these."""
     rng = np.random.default_rng(2)
     differing = [rng.permutation(size).astype(float).tolist() for size in rng.integers(2, 30, 300)]
     grades = graded(3, 3, 6) if equal else differing
@@ -82,7 +79,6 @@ def test_ap_correlation_of_pyircor(equal):
 
 
 def rankings(lists: Sequence[Sequence[int]]) -> Ranked:
-    """The lists of one model, a document of a query having the same number in every model."""
     rows = [(1000 * query + own, query, rank) for query, found in enumerate(lists) for rank, own in enumerate(found, 1)]
     documents, queries, ranks = np.array(sorted(rows)).T
     n_retrieved = np.array([float(len(found)) for found in lists])
@@ -90,7 +86,6 @@ def rankings(lists: Sequence[Sequence[int]]) -> Ranked:
 
 
 def overlap(ones: Sequence[Sequence[int]], others: Sequence[Sequence[int]], **parameters: Any) -> np.ndarray:
-    """Our overlap of the lists."""
     return rbo(RankingsBlock(rankings(ones), {"other": rankings(others)}), model="other", **parameters)
 
 
@@ -110,10 +105,6 @@ def test_overlap_of_two_programs():
 
 
 def recommended(seed: int, n_unknown: int = 0) -> PlainCatalogue:
-    """Lists of eight documents for 30 users who consumed ten each before; the last `n_unknown` nobody did.
-
-    Document 0 was consumed once, by someone else. Each user has a relevant document; documents have one genre or two.
-    """
     rng = np.random.default_rng(seed)
     consumed = [tuple((1 + rng.permutation(N_DOCUMENTS - 1 - n_unknown)[:10]).tolist()) for _ in range(30)]
     judged = [rng.permutation(N_DOCUMENTS)[:12].tolist() for _ in range(30)]
@@ -130,7 +121,6 @@ def recommended(seed: int, n_unknown: int = 0) -> PlainCatalogue:
 
 
 def judged(found: PlainCatalogue) -> JudgedBlock:
-    """The same lists as rankings."""
     pairs = zip(found.lists, found.grades, strict=True)
     return plain_block(
         [
@@ -148,7 +138,6 @@ def assert_scores(
     names: dict[str, str],
     within: float = 1e-9,
 ) -> None:
-    """Compare what a tool gave, by its names, with ours at the cutoff."""
     assert theirs.keys() == names.keys()
     for name, values in theirs.items():
         measure = Measure.parse(f"{names[name]}@{k}")
@@ -159,7 +148,6 @@ def assert_scores(
 
 
 def test_elliot():
-    """Ten metrics of 300 lists, with documents that nobody consumed."""
     for seed in SEEDS:
         found, k = recommended(seed, n_unknown=3), CUTOFFS[seed % 2]
         theirs = PROGRAMS("elliot", [*OF_ELLIOT], found.lists, found.grades, found.consumed, k)
@@ -168,7 +156,6 @@ def test_elliot():
 
 
 def test_user_coverage_of_elliot():
-    """The count of users with a list in 300 sets of five, which is five times our mean."""
     rng = np.random.default_rng(5)
     sets = [[[1] * int(size) for size in rng.integers(0, 3, 5)] for _ in range(300)]
 
@@ -177,7 +164,6 @@ def test_user_coverage_of_elliot():
 
 
 def test_warprec():
-    """Eleven metrics of 300 full lists, in single precision, where somebody consumed each document."""
     for seed in SEEDS:
         found, k = recommended(100 + seed), CUTOFFS[seed % 2]
         times = [found.times.get(document, 0) for document in range(N_DOCUMENTS)]
@@ -188,7 +174,6 @@ def test_warprec():
 
 
 def test_lenskit():
-    """Seven metrics of 300 lists; and cumulative gain and half-life utility, its (n)DCG with the discounts of these."""
     for seed in SEEDS:
         found, k, half_life = recommended(200 + seed), CUTOFFS[seed % 2], 2.0 + seed
         theirs = PROGRAMS("lenskit", [*OF_LENSKIT], found.lists, found.grades, k, half_life)
@@ -198,7 +183,6 @@ def test_lenskit():
 
 
 def labelled(seed: int) -> tuple[list[list[int]], list[list[int]], RatingsBlock]:
-    """Rankings of the whole catalogue for 100 users, their relevant documents, and both as pairs of label and score."""
     rng = np.random.default_rng(seed)
     lists = [rng.permutation(N_DOCUMENTS).tolist() for _ in range(100)]
     relevant = [rng.permutation(N_DOCUMENTS)[: rng.integers(1, 12)].tolist() for _ in lists]
@@ -208,7 +192,6 @@ def labelled(seed: int) -> tuple[list[list[int]], list[list[int]], RatingsBlock]
 
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_limited_area_of_implicit(k):
-    """AUC@k of 100 users at each of three cutoffs: below rank k the curve goes on as a straight line."""
     lists, relevant, block = labelled(k)
 
     assert_within(IMPLICIT, f"lauc@{k}", lauc(block, k=k), PROGRAMS("limited_auc", lists, relevant, N_DOCUMENTS, k))
@@ -231,7 +214,6 @@ def test_areas_of_warprec_count_one_negative_too_many(k):
 
 
 def test_calibration_of_a_notebook():
-    """The divergence of 300 lists of five from ten documents, in bits there, where no share has a fourth decimal."""
     for seed in SEEDS:
         found = recommended(300 + seed)
         lists, consumed = [own[:5] for own in found.lists], found.consumed[: len(found.lists)]
@@ -242,7 +224,6 @@ def test_calibration_of_a_notebook():
 
 
 def test_calibration_by_the_distance_of_scipy():
-    """The Jensen-Shannon divergence of 300 lists is the square of the distance between the shares of categories."""
     for seed in SEEDS:
         found = recommended(400 + seed)
         shares = np.zeros((N_DOCUMENTS, 4))

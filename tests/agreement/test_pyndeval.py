@@ -33,10 +33,6 @@ MEASURES = {
 
 
 def random_case(seed: int) -> tuple[list[Judgment], Ranking]:
-    """Judgments and rankings without ties: up to 12 subtopics, some without a relevant document, some queries too.
-
-    Judgments stand by subtopic: pyndeval numbers subtopics as they come, and sums of 0.7 and 1 depend on their order.
-    """
     rng = np.random.default_rng(seed)
     judgments: list[Judgment] = []
     ranking: Ranking = {}
@@ -52,7 +48,6 @@ def random_case(seed: int) -> tuple[list[Judgment], Ranking]:
 
 
 def ours(folder: Path, judgments: list[Judgment], ranking: Ranking, measures: list[str]) -> Figures:
-    """What we give, from TREC text whose second field is the subtopic."""
     folder.mkdir(exist_ok=True)
     lines = [" ".join(map(str, judgment)) for judgment in judgments]
     (folder / "qrels").write_text("\n".join(lines), encoding="utf-8")
@@ -75,7 +70,6 @@ def ours(folder: Path, judgments: list[Judgment], ranking: Ranking, measures: li
 
 
 def theirs(judgments: list[Judgment], ranking: Ranking, measures: dict[str, str], **parameters: float) -> Figures:
-    """What ndeval gives, by our measures."""
     evaluator = pyndeval.RelevanceEvaluator(judgments, [*measures], **parameters)
     run = [(q, doc_id, score) for q, scores in ranking.items() for doc_id, score in scores.items()]
     return {
@@ -89,7 +83,6 @@ def theirs(judgments: list[Judgment], ranking: Ranking, measures: dict[str, str]
     ("parameters", "written", "rel"), [({}, "", ""), ({"relevance_level": 2}, "(rel=2)", "(rel=2)")]
 )
 def test_all_measures(tmp_path, seed, parameters, written, rel):
-    """32 measures of 400 queries, at two relevance levels; what is undefined by us is 0 there, or NaN."""
     judgments, ranking = random_case(seed)
     measures = {name: text.format(written, rel=rel) for name, text in MEASURES.items()}
 
@@ -101,7 +94,6 @@ def test_all_measures(tmp_path, seed, parameters, written, rel):
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0, 0.5), (1, 0.8), (0.3, 0.1), (0.9, 0.99)])
 def test_alpha_and_beta(tmp_path, alpha, beta):
-    """Alpha-nDCG at six cutoffs, NRBP and nNRBP of 400 queries: none of the greedy lists depends on rounding."""
     judgments, ranking = random_case(2)
     measures = {f"alpha-nDCG@{k}": f"alpha_ndcg(alpha={alpha})@{k}" for k in CUTOFFS}
     measures |= {name: f"{name.lower()}(alpha={alpha},beta={beta})" for name in ("NRBP", "nNRBP")}
@@ -112,7 +104,6 @@ def test_alpha_and_beta(tmp_path, alpha, beta):
 
 
 def test_ir_measures_has_them_from_ndeval(tmp_path):
-    """Eight measures of 400 queries by its names."""
     judgments, ranking = random_case(3)
     names = {f"alpha_nDCG@{k}": f"alpha_ndcg@{k}" for k in CUTOFFS} | {f"StRecall@{k}": f"strec@{k}" for k in CUTOFFS}
     names |= {"ERR_IA@5": "err_ia@5", "nERR_IA@5": "nerr_ia@5", "AP_IA": "ap_ia", "P_IA@5": "p_ia@5"}

@@ -24,10 +24,6 @@ def at(metric: str, k: int | None) -> str:
 
 
 def theirs(case: Case, metrics: dict[str, Callable[[list[int]], GradeMetric]]) -> Figures:
-    """What the tool gives, by our measures, of the queries with a relevant document: of others it divides by 0.
-
-    A metric is made from the number of documents judged at each level.
-    """
     figures: Figures = {}
     for query_id in case.answerable:
         labeler = Labeler(case.judgments[query_id])
@@ -41,7 +37,6 @@ def theirs(case: Case, metrics: dict[str, Callable[[list[int]], GradeMetric]]) -
 @pytest.mark.parametrize("gain", GAINS)
 @pytest.mark.parametrize("beta", [0, 1, 10])
 def test_q_measure(tmp_path, gain, beta):
-    """Six cutoffs of more than 300 queries; the sum is divided by min(R, k)."""
     expected = theirs(
         CASE,
         {
@@ -57,7 +52,6 @@ def test_q_measure(tmp_path, gain, beta):
 @pytest.mark.parametrize("gain", GAINS)
 @pytest.mark.parametrize("beta", [0, 1, 10])
 def test_where_a_reader_stops(tmp_path, gain, beta):
-    """O-measure, P-measure, P-plus and NCU with both models of stopping: whole lists of more than 300 queries."""
     gains, made = GAINS[gain], f"beta={beta},gain={gain}"
     makers = {
         f"o_measure({made})": lambda counts: OMeasure(counts, gains, beta),
@@ -72,7 +66,6 @@ def test_where_a_reader_stops(tmp_path, gain, beta):
 
 
 def test_nerr(tmp_path):
-    """A document's gain of 2**grade - 1 over the greatest plus 1 is our (2**grade - 1) / 2**4."""
     expected = theirs(CASE, {at("nerr", k): lambda counts, k=k: nERR(counts, GAINS["exponential"], k) for k in CUTOFFS})
     found, _ = ours(tmp_path, CASE, "trec_eval", [at("nerr", k) for k in CUTOFFS])
 
@@ -80,7 +73,6 @@ def test_nerr(tmp_path):
 
 
 def test_a_query_without_relevant_documents_is_undefined(tmp_path):
-    """The tool's Q-measure adds up nothing, and its nERR divides 0 by 0; both are undefined by us."""
     case = Case({"1": {"a": 0}}, {"1": {"a": 1.0}})
     labelled = Labeler(case.judgments["1"]).label(["a"])
     found, _ = ours(tmp_path, case, "trec_eval", ["nerr", "q_measure"])

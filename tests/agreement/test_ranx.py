@@ -42,7 +42,6 @@ BINARY = random_case(42, 300, max_documents=15, grades=(0, 1), beyond_ascii=True
 
 
 def run(case: Case, measures: dict[str, str], *, make_comparable: bool = False) -> tuple[Figures, dict[str, float]]:
-    """What the tool gives, by our measures: of each query, and of all."""
     options = {"make_comparable": True} if make_comparable else {}
     columns = RANX("by_query", case.judgments, case.ranking, [*measures], **options)
     means = {measures[theirs]: column[-1] for theirs, column in columns.items()}
@@ -51,13 +50,11 @@ def run(case: Case, measures: dict[str, str], *, make_comparable: bool = False) 
 
 
 def one(theirs: str, judgments: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> float:
-    """The tool's figure of one measure."""
     return RANX("mean", judgments, ranking, theirs)
 
 
 @pytest.mark.parametrize("case", [TIED, DEEP], ids=["up to 15 documents, ties", "up to 120 documents, no ties"])
 def test_every_query_scores_what_ranx_gives(case, tmp_path):
-    """82 measures; equal scores keep their order in lists of up to 15, and scores equal in float32 alone are apart."""
     found, means = ours(tmp_path, case, "ranx", [*MEASURES.values()])
     figures, aggregated = run(case, MEASURES)
 
@@ -67,7 +64,6 @@ def test_every_query_scores_what_ranx_gives(case, tmp_path):
 
 
 def test_the_order_of_ties_is_that_of_the_rows(tmp_path):
-    """The same lists with their rows the other way round: other scores, and again ranx's."""
     case = reversed_rows(TIED)
     found, _ = ours(tmp_path, case, "ranx", [*BOTH.values()])
     figures, _ = run(case, BOTH)
@@ -93,7 +89,6 @@ def test_bpref_where_ranx_has_a_number(case, level, tmp_path):
 
 
 def test_rbp_of_grades_0_and_1(tmp_path):
-    """Persistence is what stands after the point: rbp.8 and rbp.80 are 0.8."""
     found, means = ours(tmp_path, BINARY, "ranx", [*RBP.values()])
     figures, aggregated = run(BINARY, RBP)
 
@@ -102,7 +97,6 @@ def test_rbp_of_grades_0_and_1(tmp_path):
 
 
 def test_interpolated_precision(tmp_path):
-    """Its eleven points are trec_eval 9's: int(p R + 0.9) relevant documents reach recall p."""
     levels = [f"iprec(recall={tenth / 10:g})" for tenth in range(11)]
     found, _ = ours(tmp_path, DEEP, "ranx", levels)
     values = RANX("interpolated_precision", DEEP.judgments, DEEP.ranking)
@@ -205,7 +199,6 @@ def test_by_hand(tmp_path, case):
     [("queries in another order", "map", 0), ("ties in the order of the rows", "mrr", 0.5)],
 )
 def test_plain_dicts_have_other_figures(name, measure, value):
-    """They are joined by position, and have ties the other way round."""
     case = BY_HAND[name]
 
     assert RANX("mean_of_dicts", case.judgments, case.ranking, measure) == value

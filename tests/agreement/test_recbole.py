@@ -26,11 +26,6 @@ AT = [f"{metric}@{k}" for metric in MEASURES for k in CUTOFFS]
 
 
 def random_users(seed: int, *, n_users: int = 330, ties: bool = False) -> tuple[Case, Floats]:
-    """A case, and the scores of its answered users by item, -inf for item 0.
-
-    Every eleventh user has no positive item. Of half of the users only the best ten items are in our file: what is
-    relevant among the others was not retrieved. Grades from 1 to 3 are positive, 0 is not.
-    """
     rng = np.random.default_rng(seed)
     case, scores = Case({}, {}), np.full((n_users, N_ITEMS + 1), -np.inf)
     for user in range(n_users):
@@ -48,7 +43,6 @@ def random_users(seed: int, *, n_users: int = 330, ties: bool = False) -> tuple[
 
 
 def with_positives(case: Case, scores: Floats) -> tuple[list[str], Floats, list[tuple[int, int]]]:
-    """The users that have a positive item, as RecBole's loader gives them: their scores, and pairs of row and item."""
     users = [user for user, judged in case.judgments.items() if any(judged.values())]
     rows = [[*case.judgments].index(user) for user in users]
     judged = [(row, item, grade) for row, user in enumerate(users) for item, grade in case.judgments[user].items()]
@@ -56,14 +50,12 @@ def with_positives(case: Case, scores: Floats) -> tuple[list[str], Floats, list[
 
 
 def by_user(case: Case, scores: Floats) -> Figures:
-    """What each metric class gives for each user, before it is averaged and rounded."""
     users, *known = with_positives(case, scores)
     columns = RECBOLE("by_user", [*MEASURES.values()], CUTOFFS, *known)
     return by_query(users, {f"{name}@{k}": columns[f"{MEASURES[name]}@{k}"] for name in MEASURES for k in CUTOFFS})
 
 
 def test_six_measures_of_each_user(tmp_path):
-    """Hit, MRR, MAP, recall, NDCG and precision at five cutoffs, grades above 1 and unretrieved positives included."""
     case, scores = random_users(31)
     found, _ = ours(tmp_path, case, "recbole", AT)
 
@@ -113,7 +105,6 @@ def test_what_was_seen_in_training_is_removed(tmp_path):
 
 
 def test_equal_scores_stand_in_some_order(tmp_path):
-    """`torch.topk` promises no order of equal scores: what it gives lies between the worst and the best for us."""
     case, scores = random_users(33, ties=True)
     expected = by_user(case, scores)
     worst, _ = ours(tmp_path / "worst", case, {"profile": "recbole", "ties": "pessimistic"}, AT)
@@ -165,7 +156,6 @@ def test_coverage_divides_by_the_items_there_are(tmp_path):
 
 
 def test_rating_errors(tmp_path):
-    """MAE and RMSE of 300 pairs pool them all."""
     rng = np.random.default_rng(34)
     ratings, predictions = rng.integers(1, 6, size=300), rng.integers(4, 45, size=300) / 8
     table = {f"u{row % 20}": {} for row in range(300)}, {f"u{row % 20}": {} for row in range(300)}
@@ -192,7 +182,6 @@ def test_padding_and_division_in_the_catalogue_metrics():
 
 
 def test_labelled_candidates_of_each_user(tmp_path):
-    """AUC of 300 users; LogLoss, which has no floor that matters here."""
     users = labelled_users(45)
     found = labelled(tmp_path, users, ["auc", "log_loss"], profile="recbole")
     both = [place for place, user in enumerate(users) if has("auc", user.labels)]
@@ -206,7 +195,6 @@ def test_labelled_candidates_of_each_user(tmp_path):
 
 
 def test_users_are_weighted_by_positives(tmp_path):
-    """Its GAUC ranks all 30 items for each of 330 users, with equal scores; users of one class are left out."""
     rng = np.random.default_rng(46)
     predicted = rng.integers(0, 12, (330, 30)) / 8 - 1
     labels = (rng.random((330, 30)) < rng.choice([0.05, 0.3, 0.7], (330, 1))).astype(int)

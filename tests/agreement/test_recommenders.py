@@ -25,13 +25,11 @@ Items = npt.NDArray[np.int64]
 
 
 def block(items: Items, n_items: int, counts: npt.ArrayLike) -> CatalogueBlock:
-    """The same lists as ours."""
     codes = np.ascontiguousarray(items.T, dtype=np.int32)
     return CatalogueBlock(codes, n_items, popularity=np.asarray(counts, dtype=np.float64), n_consumers=100)
 
 
 def by_rank(metric: str, columns: Iterable[npt.ArrayLike]) -> Figures:
-    """A column of figures for each rank, by user and measure."""
     rows = np.transpose([*columns]).tolist()
     return {
         str(user): {f"{metric}@{k}": value for k, value in zip(RANKS, row, strict=True)}
@@ -40,7 +38,6 @@ def by_rank(metric: str, columns: Iterable[npt.ArrayLike]) -> Figures:
 
 
 def random_lists(rng: np.random.Generator, n_users: int) -> tuple[Items, int, Items]:
-    """Lists of ten among 12 to 40 items, popular ones in many of them, and how often each item was consumed."""
     n_items = int(rng.integers(12, 41))
     odds = rng.random(n_items) ** 3 + 1e-3
     items = np.array([rng.choice(n_items, size=10, replace=False, p=odds / odds.sum()) for _ in range(n_users)])
@@ -48,7 +45,6 @@ def random_lists(rng: np.random.Generator, n_users: int) -> tuple[Items, int, It
 
 
 def test_figures_of_all_lists():
-    """Coverage, Gini index and average popularity of 300 random sets of lists at four cutoffs, to 1e-9."""
     rng = np.random.default_rng(41)
     found, expected = {}, {}
     for case in map(str, range(300)):
@@ -66,7 +62,6 @@ def test_figures_of_all_lists():
 
 
 def test_entropy_of_all_lists():
-    """RecBole's entropy is in nats and divided by the number of items recommended: 300 random sets, to 1e-9."""
     rng = np.random.default_rng(42)
     found, expected = {}, {}
     for case in map(str, range(300)):
@@ -80,7 +75,6 @@ def test_entropy_of_all_lists():
 
 
 def test_popularity_of_each_list():
-    """330 users at every rank."""
     lists = random_lists(np.random.default_rng(43), 330)
     theirs = np.array(RECBOLE("popularity_of_each", *lists))
 
@@ -91,7 +85,6 @@ def test_popularity_of_each_list():
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.8])
 def test_tail_share_of_each_list(share):
-    """330 users at every rank, where everything was consumed and no two items equally often."""
     rng = np.random.default_rng(44)
     items, n_items, _ = random_lists(rng, 330)
     counts = rng.permutation(100)[:n_items] + 1

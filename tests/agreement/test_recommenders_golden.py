@@ -41,7 +41,6 @@ MEASURES = (
 
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    """The golden lists, judgments, interactions and documents, by way of files of several formats."""
     folder = tmp_path_factory.mktemp("golden")
     ranked = [
         (user, document, -float(rank))
@@ -70,7 +69,6 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 @pytest.fixture(scope="module")
 def scores(evaluation: Evaluation) -> dict[str, dict[str, float]]:
-    """By measure and user."""
     table = evaluation.scores.set_index("query_id")
     return {measure: table[measure].to_dict() for measure in MEASURES if measure in table}
 
@@ -90,7 +88,6 @@ OF_EACH_USER = [  # tool, measure, what it gives to users, how many
 
 
 def given(tool: str, measure: str) -> dict[str, float]:
-    """What the tool gives to each user, as ours is defined."""
     k = measure.partition("@")[2]
     if measure.startswith("diversity(feature=genre)"):  # a Hamming distance counts two differences where ours is 1
         return {user: value / 2 for user, value in RECTOOLS[f"diversity@{k}"].items()}
@@ -109,7 +106,6 @@ def test_each_user(tool, measure, n_users, scores):
 
 @pytest.mark.parametrize("k", CUTOFFS)
 def test_lists_of_one_document_have_no_diversity(k, scores):
-    """RecTools gives 0 to a list of one document; here it is undefined."""
     undefined = {user for user, value in scores[f"diversity(feature=genre)@{k}"].items() if np.isnan(value)}
 
     assert undefined == {user for user, found in USERS.items() if len(found["recommended"][:k]) == 1}
@@ -134,12 +130,10 @@ def test_all_users_together(k, figures):
 
 
 def of_three(**known: Any) -> CatalogueBlock:
-    """A list of documents 0 and 1, and one of document 2."""
     return catalogue_block([[0, 1], [2]], 3, **known)
 
 
 def test_popularity_counts_queries_and_not_interactions():
-    """A query that consumed a document twice counts once: [u a, u a, v a] is 2. RecTools' popularity is 3 rows."""
     assert popularity(of_three(popularity=np.array([2.0, 1.0, 0.0]), n_consumers=2)).tolist() == [1.5, 0]
 
 
@@ -151,7 +145,6 @@ def test_novelty_of_what_nobody_consumed():
 
 
 def test_distances_are_of_directions():
-    """Vectors (1, 1) and (2, 2) point the same way: 0. RecTools' Hamming distance counts two numbers that differ."""
     vectors = {"v": sparse([{0: 1.0, 1: 1.0}, {0: 2.0, 1: 2.0}, {0: 1.0}])}
 
     np.testing.assert_allclose(diversity(of_three(features=vectors), feature="v"), [0, np.nan], atol=1e-12)

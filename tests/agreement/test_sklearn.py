@@ -47,7 +47,6 @@ def test_gains_of_tied_documents_are_averaged_over_their_orders(tied):
 
 
 def test_the_mean_counts_a_query_without_relevant_documents_as_0(tied):
-    """`ndcg_score` of a row of zeros is 0, and rows weigh alike."""
     without = [query_id for query_id, _, grades in columns(TIED) if not grades.any()]
     rows = [sklearn.ndcg_score([grades], [scores], k=10) for _, scores, grades in columns(TIED)]
 
@@ -57,7 +56,6 @@ def test_the_mean_counts_a_query_without_relevant_documents_as_0(tied):
 
 
 def test_many_rows_at_once_have_our_mean(tmp_path):
-    """One matrix of 300 × 12: what `ndcg_score` gives for all rows together is our mean."""
     rng = np.random.default_rng(3)
     grades, scores = rng.integers(0, 4, size=(300, 12)), rng.integers(0, 6, size=(300, 12)) / 4
     case = Case(
@@ -106,7 +104,6 @@ def test_ranking_loss_counts_the_pairs_of_kendall_distance(tmp_path):
 
 
 def test_of_equal_scores_the_last_class_is_the_first_of_top_k(tmp_path):
-    """`top_k_accuracy_score` of one true class is success, and ties stand by class, the last one first."""
     rng = np.random.default_rng(4)
     case, expected = Case({}, {}), {}
     for number in range(300):
@@ -165,7 +162,6 @@ EXPLAINED = {"r2": sklearn.r2_score, "explained_variance": sklearn.explained_var
 
 
 def pairs(collection: Collection) -> dict[str, tuple[list[float], list[float]]]:
-    """By user, the ratings and the predictions of what has both."""
     found = {}
     for user, ratings in collection.judged.items():
         predicted = collection.outputs["knn"].get(user, {})
@@ -181,7 +177,6 @@ def rated(folder: Path, collection: Collection, measures: list[str]) -> Evaluati
 
 
 def test_ratings_pool_all_pairs(tmp_path):
-    """Errors, `r2_score` and `explained_variance_score` over more than 300 pairs, each pair with the same weight."""
     evaluation = rated(tmp_path, RATINGS, [*ERRORS, *EXPLAINED])
     users = pairs(RATINGS).values()
     ratings = [rating for one, _ in users for rating in one]
@@ -194,7 +189,6 @@ def test_ratings_pool_all_pairs(tmp_path):
 
 @pytest.mark.parametrize(("functions", "at_least"), [(ERRORS, 50), (EXPLAINED, 40)], ids=["errors", "explained"])
 def test_ratings_of_each_user(tmp_path, functions, at_least):
-    """With nothing to explain, as all ratings are equal, it is undefined for us and 1 or 0 there."""
     scores = rated(tmp_path, RATINGS, [*functions]).scores.set_index("query_id")
     users = {user: both for user, both in pairs(RATINGS).items() if functions is ERRORS or len(set(both[0])) > 1}
     expected = {user: {name: function(*both) for name, function in functions.items()} for user, both in users.items()}

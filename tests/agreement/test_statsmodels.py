@@ -14,5 +14,4 @@ from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, holm
 @settings(max_examples=15)  # statsmodels takes 50 ms for holm
 @given(p_values=arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1)))
 def test_corrections_agree(p_values, ours, theirs):
-    """Of any p-values, ties, zeros and ones included, the corrected ones are equal to 1e-12."""
     np.testing.assert_allclose(ours(p_values), multipletests(p_values, method=theirs)[1], rtol=1e-12, atol=1e-300)

@@ -13,7 +13,6 @@ FOLDER = Path(__file__).parent
 
 
 def test_every_row_is_of_a_test_and_a_metric_that_exist():
-    """A test that was deleted or renamed leaves no row behind, and neither does a metric; every metric has one."""
     tests = {
         f"{file.name}::{name}"
         for file in FOLDER.glob("test_*.py")
@@ -27,7 +26,6 @@ def test_every_row_is_of_a_test_and_a_metric_that_exist():
 
 
 def test_figures_are_added_up_by_metric():
-    """p@1 and p@2 of two queries are four figures of p, at most 0.25 apart; NaN is their NaN, or 0."""
     assert_agree(
         {"q": {"p@1": 1.0, "p@2": 0.75}, "r": {"p@1": float("nan"), "p@2": float("nan")}},
         {"q": {"p@1": 1.0, "p@2": 0.5}, "r": {"p@1": 0.0, "p@2": float("nan")}},

@@ -44,12 +44,10 @@ CLASSES = {
 
 
 def rows_of(case: Case) -> tuple[list[str], list[tuple[Floats, Floats]]]:
-    """The answered queries, and of each the scores and the grades."""
     return [q for q, _, _ in columns(case)], [(scores, grades) for _, scores, grades in columns(case)]
 
 
 def each(measure: str, rows: list[tuple[Floats, Floats]]) -> list[float]:
-    """What the tool's function gives for each row, at the measure's cutoff."""
     name, _, k = measure.partition("@")
     return TORCHMETRICS("each", FUNCTIONS[name], rows, **({"top_k": int(k)} if k else {}))
 
@@ -60,7 +58,6 @@ def one(measure: str, scores: list[float], grades: list[float]) -> float:
 
 
 def all_at_once(case: Case) -> tuple[Floats, Floats, np.ndarray]:
-    """Scores, targets and the number of the query of every document."""
     _, rows = rows_of(case)
     indexes = np.repeat(np.arange(len(rows)), [len(scores) for scores, _ in rows])
     scores, targets = (np.concatenate(side) for side in zip(*rows, strict=True))
@@ -68,7 +65,6 @@ def all_at_once(case: Case) -> tuple[Floats, Floats, np.ndarray]:
 
 
 def test_gains_of_tied_documents_are_averaged_over_their_orders(tmp_path):
-    """nDCG at seven cutoffs, of scores equal, equal in float32 alone (which is equal here), and different."""
     case = matrix_case(11)
     measures = ["ndcg", *(f"ndcg@{k}" for k in CUTOFFS)]
     found, _ = ours(tmp_path, case, "torchmetrics", measures)
@@ -79,7 +75,6 @@ def test_gains_of_tied_documents_are_averaged_over_their_orders(tmp_path):
 
 
 def test_binary_measures_of_different_scores(tmp_path):
-    """Average precision, reciprocal rank, precision, recall and hit rate at seven cutoffs, and R-precision."""
     case = matrix_case(12, grades=(0, 0, 1), ties="none")
     measures = [name if k is None else f"{name}@{k}" for name in BINARY for k in (None, *CUTOFFS)] + ["rprec"]
     found, _ = ours(tmp_path, case, "torchmetrics", measures)
@@ -90,7 +85,6 @@ def test_binary_measures_of_different_scores(tmp_path):
 
 
 def test_the_precision_recall_curve_is_precision_and_recall_at_each_cutoff(tmp_path):
-    """`retrieval_precision_recall_curve` for k from 1 to 12, beyond the end of short lists as well."""
     case = matrix_case(13, grades=(0, 0, 1), ties="none")
     ks = range(1, 13)
     found, _ = ours(tmp_path, case, "torchmetrics", [f"{metric}@{k}" for metric in "pr" for k in ks])
@@ -125,7 +119,6 @@ def test_what_is_not_relevant_is_counted_alike(tmp_path):
 
 
 def test_means_leave_out_queries_without_output_and_count_undefined_ones_as_0(tmp_path):
-    """Eleven metric classes over 300 queries, of which 30 have no output and 30 nothing relevant."""
     case = matrix_case(14, grades=(0, 0, 1), ties="none", missing_queries=True)
     _, means = ours(tmp_path, case, "torchmetrics", [*CLASSES])
     documents = all_at_once(case)
@@ -256,7 +249,6 @@ def test_negative_grades_are_refused(tmp_path):
     ],
 )
 def test_labelled_candidates_of_each_user(tmp_path, measure, function, options):
-    """300 users, no score at the edge of a bin: its bins have their lower ends, ours their upper ones."""
     users = labelled_users(47)
     found = figures_of_users(labelled(tmp_path, users, [measure], profile="torchmetrics"), [measure])
     there = [place for place, user in enumerate(users) if has(measure, user.labels)]
@@ -268,7 +260,6 @@ def test_labelled_candidates_of_each_user(tmp_path, measure, function, options):
 
 
 def test_labelled_candidates_of_all_users(tmp_path):
-    """The same of all pairs at once."""
     users = labelled_users(48)
     functions = {"auc": "auroc", "pr_auc": "average_precision", "calibration_error": "calibration_error"}
     found = estimates(labelled(tmp_path, users, [*functions], profile="torchmetrics"))

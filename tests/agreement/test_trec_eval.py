@@ -72,7 +72,6 @@ def collection(request: pytest.FixtureRequest) -> Collection:
 
 @cache
 def measure_of(name: str, level: int) -> str:
-    """Our measure for one of trec_eval's, at its relevance level."""
     family, _, last = name.rpartition("_")
     if name in NAMES:
         metric, parameters, k = NAMES[name], [], None
@@ -90,7 +89,6 @@ def measure_of(name: str, level: int) -> str:
 
 @pytest.fixture(scope="module")
 def program(collection: Collection) -> Figures:
-    """The program, run here on the collection."""
     found: Figures = {}
     for model, ranking in collection.outputs.items():
         for level in RELEVANCE_LEVELS:
@@ -105,7 +103,6 @@ def program(collection: Collection) -> Figures:
 
 @pytest.fixture(scope="module")
 def evaluation(collection: Collection, program, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    """The same by us, from TREC text in which rows stand in any order."""
     folder = tmp_path_factory.mktemp("agreement")
     measures = list(dict.fromkeys(measure for _, measure in program))
     config = write_config(folder, {"made": collection}, {"trec": measures}, rng=np.random.default_rng(0), report=False)
@@ -113,7 +110,6 @@ def evaluation(collection: Collection, program, tmp_path_factory: pytest.TempPat
 
 
 def test_every_query_scores_what_the_program_gives(collection, program, evaluation):
-    """Each of 73 figures at two relevance levels of each query and model is trec_eval's to 1e-9; undefined is its 0."""
     scores = evaluation.scores.set_index(["model", "query_id"]).fillna(0.0)
     compared = 0
     for (model, measure), names in program.items():
@@ -128,7 +124,6 @@ def test_every_query_scores_what_the_program_gives(collection, program, evaluati
 
 
 def test_a_query_without_output_scores_0_or_is_undefined(collection, evaluation):
-    """What the program leaves out is in our table as the score of an empty ranking; its relevant documents count."""
     scores = evaluation.scores.set_index(["model", "query_id"])
     for model, output in collection.outputs.items():
         lost = sorted(collection.judged.keys() - output.keys())
@@ -159,7 +154,6 @@ def test_the_mean_is_that_of_the_program_with_c(collection, program, evaluation)
 
 
 def test_undefined_queries_are_counted(collection, evaluation):
-    """Average precision is undefined for exactly the queries without a grade of at least `rel`; precision for none."""
     estimates = {(line.model, line.measure): line for line in evaluation.estimates}
     for level in RELEVANCE_LEVELS:
         without = sum(max(grades.values()) < level for grades in collection.judged.values())
@@ -196,7 +190,6 @@ PREDICTIONS = {"bob": {"d": 5, "c": 1}, "ann": {"a": 3, "b": 2.5, "z": 9}, "joe"
 
 @pytest.fixture(scope="module")
 def rated(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    """Four pairs: ann is off by 1 and 0.5, bob by 0 and 2; eve has no prediction, and two predictions no rating."""
     folder = tmp_path_factory.mktemp("rated")
     errors = ["rmse", "rmse(average=query)", "mae", "mae(average=query)", "mse"]
     stars = Collection(RATINGS, {"knn": PREDICTIONS}, "ratings")
@@ -231,7 +224,6 @@ def test_rating_errors_of_each_user(rated):
 
 
 def test_what_stays_unpaired_is_counted(rated):
-    """Two ratings have no prediction (bob's a, eve's a) and two predictions no rating (ann's z, joe's a)."""
     quality = rated.quality["stars", "knn"]
     lines = {line.measure: line for line in rated.estimates}
 

@@ -77,7 +77,6 @@ def found(case: Case, tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures
 
 
 def test_the_golden_data_holds_the_hard_cases(case, printed):
-    """Four hundred queries with ties in float32 alone, missing and unjudged queries, negative grades, odd ids."""
     grades = {grade for judged in case.judgments.values() for grade in judged.values()}
 
     assert len(case.judgments) == len(printed) - 1 == 400
@@ -91,7 +90,6 @@ def test_the_golden_data_holds_the_hard_cases(case, printed):
 
 
 def test_every_query_scores_what_is_printed(case, printed, found):
-    """Each measure of `all_trec -c -q`, and yaap, is ours, rounded; of rbp only where no grade is above 1."""
     scores, _ = found
     expected = {
         query_id: {
@@ -107,7 +105,6 @@ def test_every_query_scores_what_is_printed(case, printed, found):
 
 
 def test_the_mean_is_what_is_printed_for_all(case, printed, found):
-    """With -c the last lines are our means over all judged queries; of counts they are sums, rbp is as below."""
     _, means = found
     for name, measure in MEASURES.items():
         if name == "rbp":

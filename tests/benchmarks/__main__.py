@@ -63,7 +63,6 @@ def warm_up(bench: Bench) -> None:
 
 
 def keep(bench: Bench, name: str, found: dict[str, object]) -> None:
-    """Put a case into the folder's results, with date, machine and versions."""
     path = bench.folder / "results.json"
     results = json.loads(path.read_text()) if path.exists() else {}
     results[name] = {"date": time.strftime("%Y-%m-%d"), "machine": machine(), "versions": versions(bench)} | found
@@ -71,14 +70,12 @@ def keep(bench: Bench, name: str, found: dict[str, object]) -> None:
 
 
 def machine() -> str:
-    """Cores, processor, memory and system."""
     cpu = Path("/proc/cpuinfo").read_text().partition("model name")[2].partition("\n")[0].strip("\t: ")
     kb = int(Path("/proc/meminfo").read_text().split()[1])
     return f"{os.cpu_count()} cores of {cpu}, {kb / 2**20:.0f} GB, Linux {platform.release().partition('-')[0]}"
 
 
 def versions(bench: Bench) -> str:
-    """Those of Python, of what we read with and of the other tools."""
     ask = f"from importlib.metadata import version; print(*(f'{{n}} {{version(n)}}' for n in {TOOLS}), sep=', ')"
     theirs = subprocess.run([bench.python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     ours = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pyarrow"))

@@ -30,8 +30,6 @@ NAMES = ["dcg@10", *(f"{name}@{k}" for k in range(1, 20) for name in ("ndcg", "a
 
 @dataclass(frozen=True)
 class Case:
-    """How much of everything there is; slices are those of columns of three values."""
-
     models: int
     datasets: int
     measures: int
@@ -40,7 +38,6 @@ class Case:
     resamples: int
 
     def samples(self, workers: Workers) -> Iterator[tuple[Sample, list[Scores]]]:
-        """Each dataset's sample and scores, the second model 0.05 better than the first."""
         rng = np.random.default_rng(0)
         measures = tuple(map(Measure.parse, NAMES[: self.measures]))
         ids = np.array([f"q{i:06}" for i in range(self.queries)], dtype=object)
@@ -59,7 +56,6 @@ class Case:
 
 
 def infer(case: Case, workers: Workers) -> tuple[list[Estimate], list[Comparison]]:
-    """The lines of the summary and of the comparisons of all models with the first."""
     test = TestRule("randomization", case.resamples, "maxt", 0.05, 0, workers)
     found = [_infer_dataset(sample, results, test) for sample, results in case.samples(workers)]
     return [line for lines, _ in found for line in lines], [line for _, lines in found for line in lines]
@@ -81,7 +77,6 @@ def _infer_dataset(
 
 @pytest.mark.benchmark(group="2,800 intervals and 2,520 comparisons")
 def test_infer(benchmark):
-    """The second model is found to be better by every measure on all queries, and ranked first."""
     case = Case(10, 4, 10, 6, 2_000, 2_000)
 
     lines, comparisons = benchmark.pedantic(infer, (case, Workers()), rounds=3)

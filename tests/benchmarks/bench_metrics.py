@@ -26,7 +26,6 @@ def block(queries):
 
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.input == "judged"])
 def test_metric(name, queries, block, benchmark):
-    """The whole block at once, and the loops agree on its first 50 queries."""
     measure = Measure.parse(WRITTEN.get(name, name))
     arguments = measure.arguments(max_grade=max(GRADES))
 

@@ -12,7 +12,6 @@ _LIMIT = 6_000_000  # bytes
 
 
 def test_the_page_of_a_large_evaluation(tmp_path, capsys):
-    """It stays under 6 MB, and takes less time than the rest; both are printed, from the record's own clock."""
     sizes = {"n_models": 40, "n_datasets": 6, "n_queries": 10_000}
     compared = {"baseline": "model-00", "permutations": 1_000}
     config = write_large(tmp_path, **sizes, bootstrap={"resamples": 1_000}, comparison=compared)

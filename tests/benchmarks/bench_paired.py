@@ -20,14 +20,12 @@ GROUP = "randomization tests of 7,000 queries, 10,000 patterns of signs: 900 of 
 
 
 def sample_models(values, measures, clusters=None):
-    """The models' scores, (models, measures, Q), as one sample with few resamples."""
     results = [scores_of(f"m{i}", rows, measures) for i, rows in enumerate(values)]
     return sample_of(results, 100, groups=Groups(clusters=clusters), jobs=-1)
 
 
 @pytest.fixture(scope="module")
 def night() -> SimpleNamespace:
-    """The scores of ten models, all pairs of them, and what theory says of large samples: the p-values of t."""
     rng = np.random.default_rng(0)
     level = rng.beta(0.5, 1.5, (N_MEASURES, N_QUERIES))
     values = np.clip(level + rng.normal(0, 0.1, (N_MODELS, N_MEASURES, N_QUERIES)), 0, 1)
@@ -44,7 +42,6 @@ def night() -> SimpleNamespace:
 
 @pytest.mark.benchmark(group=GROUP)
 def test_rankledger(night, benchmark):
-    """900 p-values, each alone and corrected, within 4 errors of 10,000 patterns of those of t."""
     p_values, corrected = benchmark(randomization, night.sample, night.pairs, Settings(PERMUTATIONS, 0, Workers()))
 
     assert (np.abs(p_values - night.by_t) <= 4.5 * np.sqrt(night.by_t * (1 - night.by_t) / PERMUTATIONS) + 0.001).all()
@@ -53,7 +50,6 @@ def test_rankledger(night, benchmark):
 
 @pytest.mark.benchmark(group=GROUP)
 def test_scipy(night, benchmark):
-    """One of the 900, in batches that fit into memory; as a mean along an axis, which is the fastest that it takes."""
     pair = (night.values[0, 0], night.values[1, 0])
 
     def p_value():
@@ -73,21 +69,18 @@ def test_scipy(night, benchmark):
 
 
 def clustered(rng: np.random.Generator, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
-    """1 to 8 queries of each of 100 users; half of the variance of the differences is between users."""
     clusters = np.repeat(np.arange(100), rng.integers(1, 9, 100))
     apart = (rng.normal(0, 1, (n_pairs, 100))[:, clusters] + rng.normal(0, 1, (n_pairs, len(clusters)))) / 20
     return apart, clusters
 
 
 def independent(rng: np.random.Generator, n_pairs: int) -> tuple[np.ndarray, None]:
-    """100 queries; on 70% of them the models are alike, on the others either may be much better."""
     moved = rng.random((n_pairs, 100)) < 0.3
     return np.where(moved, rng.beta(0.4, 1.6, (n_pairs, 100)) * rng.choice([-0.5, 0.5], (n_pairs, 100)), 0), None
 
 
 @pytest.mark.parametrize("draw", [independent, clustered], ids=lambda draw: draw.__name__)
 def test_true_hypotheses_are_rejected_at_the_level(draw, capsys):
-    """Of 5,000 pairs without difference 4 to 6% are rejected at 5%, where queries are clustered, too."""
     rng, n_rejected, at_a_time = np.random.default_rng(0), 0, 100
     measures = tuple(Measure.parse(f"ap@{k}") for k in range(1, at_a_time + 1))
     for seed in range(50):

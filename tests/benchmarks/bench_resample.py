@@ -17,7 +17,6 @@ GROUP = "BCa intervals of 20 measures, 7,000 queries, 10,000 resamples"
 
 @pytest.fixture(scope="module")
 def night() -> SimpleNamespace:
-    """Scores and what BCa makes of them by the theory of large samples: the normal interval, closely."""
     values = np.random.default_rng(0).beta(0.5, 1.5, (N_MEASURES, N_QUERIES))
     half = stats.norm.ppf(0.975) * values.std(axis=1) / np.sqrt(N_QUERIES)
     return SimpleNamespace(values=values, low=values.mean(axis=1) - half, high=values.mean(axis=1) + half)
@@ -31,7 +30,6 @@ def ours(values):
 
 @pytest.mark.benchmark(group=GROUP)
 def test_rankledger(night, benchmark):
-    """All 20 intervals, beside those that theory gives: within 5% of their width."""
     lines = benchmark(ours, night.values)
 
     width = (night.high - night.low).max()
@@ -41,7 +39,6 @@ def test_rankledger(night, benchmark):
 
 @pytest.mark.benchmark(group=GROUP)
 def test_arch(night, benchmark):
-    """All 20 at once, as arch allows; its BCa makes a jackknife of 7,000 means besides."""
     columns = np.ascontiguousarray(night.values.T)
 
     def intervals():

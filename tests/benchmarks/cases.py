@@ -16,15 +16,12 @@ MANY = tuple(f"{name}@{k}" for k in range(1, 51) for name in ("ndcg", "ap", "p",
 
 @dataclass(frozen=True)
 class Claim:
-    """A limit of the greatest figure of a task, or of the median of its ratios to another's in the same round."""
-
     what: str  # wall, cpu or total; or digest: rounds in which the bytes of scores and summary differ
     task: str
     of: str | None
     limit: float = 0.0
 
     def said(self) -> str:
-        """What is limited, in words."""
         if self.what == "digest":
             return f"rounds in which {self.task} and {self.of} have other bytes"
         shown = {"wall": "wall", "cpu": "CPU", "total": "peak total, MB"}[self.what]
@@ -41,8 +38,6 @@ class Case:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where things are, and their sizes."""
-
     folder: Path
     smaller: int  # what numbers of queries and of resamples are divided by
     floor: Path | None  # the script of the floor
@@ -72,13 +67,11 @@ class Bench:
         measures: Sequence[str] = MEASURES,
         resamples: int = 10_000,
     ) -> Task:
-        """An evaluation of a workload's first models."""
         outputs = [self.ranking(load, kind, model) for model in range(models)]
         judged, n = self.judgments(load, kind), self.resamples(resamples)
         return evaluate(label, self.folder, judged, outputs, *options, measures=measures, resamples=n)
 
     def others(self, load: Workload, kind: str) -> list[Task]:
-        """Other tools that read such files and, if its script is given, the floor."""
         files = self.judgments(load, kind), self.ranking(load, kind)
         names = self.tools if kind == "txt" else {"ranx"} & set(self.tools)
         found = [tools.other(name, self.python, *files, load.queries) for name in names]
@@ -101,7 +94,6 @@ def _parquet(bench: Bench) -> Case:
 
 
 def _memory(bench: Bench) -> Case:
-    """Data frames of pandas: text columns as pandas 3 reads them, and columns of Python's texts, which ranx takes."""
     large, small = bench.load(7_000), Workload(50, 100)
     both = ["pytrec_eval", "ranx"]
     tasks, claims = [], []

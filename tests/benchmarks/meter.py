@@ -15,13 +15,6 @@ INTERVALS_PER_SEARCH = 10
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process and its descendants took: seconds, MB, and what it printed.
-
-    CPU is that of the process and of those that it waited for. Peaks are the greatest sums over all of them, looked at
-    every 10 ms: of anonymous memory, and of all resident memory, shared pages once for each process. The total is no
-    less than the kernel's peak of each process; getrusage's is useless, for it counts our memory before the exec.
-    """
-
     wall: float
     cpu: float
     anonymous: float
@@ -33,7 +26,6 @@ class Usage:
 
 
 def measure(command: Sequence[object], cwd: Path | None = None) -> Usage:
-    """Run a command in a session of its own, by which its descendants are known, and measure it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         begin = time.perf_counter()
@@ -63,7 +55,6 @@ def measure(command: Sequence[object], cwd: Path | None = None) -> Usage:
 
 
 def session(leader: int) -> list[int]:
-    """The processes of a session."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -77,7 +68,6 @@ def session(leader: int) -> list[int]:
 
 
 def memory(pid: int) -> tuple[float, float, float]:
-    """MB of anonymous memory, of all resident memory, and the latter's peak; 0 for a process that ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

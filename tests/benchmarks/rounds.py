@@ -10,7 +10,6 @@ from tests.benchmarks.tools import Run, run
 
 
 def observed(case: Case, folder: Path, rounds: int) -> dict[str, object]:
-    """What the rounds of a case took, by task, and what that shows."""
     for path in {path for task in case.tasks for path in task.inputs}:
         _read(path)
     runs: dict[str, list[Run]] = {task.label: [] for task in case.tasks}
@@ -36,7 +35,6 @@ def observed(case: Case, folder: Path, rounds: int) -> dict[str, object]:
 
 
 def _read(path: Path) -> None:
-    """So that files are in the page cache, if they fit."""
     for file in (path,) if path.is_file() else path.iterdir():
         with file.open("rb") as opened:
             while opened.read(1 << 24):
@@ -44,7 +42,6 @@ def _read(path: Path) -> None:
 
 
 def check_agreement(case: Case, runs: Mapping[str, list[Run]]) -> None:
-    """End the program unless all tasks on the same data find the same means."""
     first: dict[str, tuple[str, Mapping[str, float]]] = {}
     for task in case.tasks:
         theirs = runs[task.label][0].figures
@@ -57,7 +54,6 @@ def check_agreement(case: Case, runs: Mapping[str, list[Run]]) -> None:
 
 
 def claimed(claim: Claim, runs: Mapping[str, list[Run]]) -> float:
-    """The median ratio of the rounds, the greatest of all rounds, or how many rounds had other bytes."""
     if claim.of is None:
         return max(getattr(one.usage, claim.what) for one in runs[claim.task])
     both = list(zip(runs[claim.task], runs[claim.of], strict=True))

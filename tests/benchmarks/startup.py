@@ -32,7 +32,6 @@ atexit.register(lambda: print(sum(name.startswith("rankledger.") for name in sys
 
 
 def write_small(folder: Path) -> Path:
-    """A config of two models, with 200 queries of 100 documents each."""
     rng = np.random.default_rng(0)
     for model in ("one", "other"):
         rows = (
@@ -52,7 +51,6 @@ def write_small(folder: Path) -> Path:
 
 
 def cpu_seconds(command: Sequence[str]) -> float:
-    """The user and system time of a process and of those that it waited for."""
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -62,7 +60,6 @@ def cpu_seconds(command: Sequence[str]) -> float:
 
 
 def environment() -> dict[str, str]:
-    """This process's, with bytecode and without settings of MLflow's."""
     return {
         name: value
         for name, value in os.environ.items()

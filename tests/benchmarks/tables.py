@@ -21,7 +21,6 @@ Point = tuple[int, float, float]  # size, seconds, MB
 
 
 def measured(found: Found) -> str:
-    """What each task took, and what that shows, in Markdown."""
     work = [row for name, case in found.items() if name != "scaling" for row in _work(name, case)]
     shows = [
         [name, claim, f"{value:,.4g}", f"{limit:,.4g}", "yes" if value <= limit else "no"]
@@ -49,7 +48,6 @@ def _work(name: str, case: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def extrapolation(found: Found) -> str:
-    """What a billion rows of Parquet take by the line through the rows of case `100m`, in Markdown."""
     few, many = (
         {"bytes": task["bytes"]} | {kind: statistics.median(task[kind]) for kind in ("wall", "cpu", "total")}
         for task in found["100m"]["tasks"].values()
@@ -75,7 +73,6 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def points(found: Found) -> dict[str, list[Point]]:
-    """By axis, the medians of case `scaling`, less those of an evaluation of nearly nothing."""
     by_axis: dict[str, list[Point]] = {axis: [] for axis in AXES}
     tasks = found["scaling"]["tasks"]
     least = [statistics.median(tasks["nothing=1"][kind]) for kind in ("wall", "total")]
@@ -88,7 +85,6 @@ def points(found: Found) -> dict[str, list[Point]]:
 
 
 def fits(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """The exponent b of the least-squares line log value = a + b log size; NaN with fewer than two positive values."""
     kept = [(size, value) for size, value in zip(sizes, values, strict=True) if value > 0]
     if len(kept) < 2:
         return math.nan
@@ -96,7 +92,6 @@ def fits(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 
 def svg(found: Found) -> str:
-    """Time above and memory below, on logarithmic axes, a panel for each axis with its exponent."""
     width, height = 200, 180
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * len(AXES) + 20} {2 * height + 20}" '
@@ -135,7 +130,6 @@ def _short(size: float) -> str:
 
 
 def write(found: Found) -> None:
-    """Put the tables into their places in the page, and the plot beside it."""
     tables = {"work": measured(found)}
     if "100m" in found:
         tables["billion"] = extrapolation(found)

@@ -33,7 +33,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_a_workload_is_what_it_says(files):
-    """Some 18 documents judged per query, 60 ranked, none twice, scores descending and about 3% of them equal."""
     judged, ranked = map(rows, files)
     per_query = {query: [row for row in ranked if row[0] == query] for query in {row[0] for row in ranked}}
 
@@ -58,7 +57,6 @@ def test_every_form_holds_the_same_rows(files, tmp_path):
 
 
 def test_figures_of_a_workload_by_plain_loops(files, tmp_path):
-    """Relevant documents among the first ten, equal scores by descending document id, and the first one's rank."""
     grades = {(query, document): int(grade) for query, _, document, grade in rows(files[0])}
     precisions, reciprocals = [], []
     for query in sorted({query for query, _ in grades}):
@@ -93,7 +91,6 @@ def test_a_task_of_data_frames_times_itself(tmp_path):
 
 
 def test_the_meter_sees_what_a_child_holds():
-    """A process that waits for a child with 150 MB: both peaks have them, and they are not counted twice."""
     command = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}])"]
 
     usage = measure(command)
@@ -114,7 +111,6 @@ def test_tools_must_agree():
 
 
 def test_claims_are_of_rounds():
-    """Walls of 2, 9 and 4 s beside 1, 3 and 4 s: the median ratio is 2, the greatest wall 9."""
     ours, theirs = ([Run(Usage(wall, 1, 1, 1), {}, f"{wall}") for wall in walls] for walls in ((2, 9, 4), (1, 3, 4)))
     runs = {"ours": ours, "theirs": theirs}
 

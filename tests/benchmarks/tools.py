@@ -118,8 +118,6 @@ judged, ranked = ranx.Qrels.from_df(judgments), ranx.Run.from_df(ranking)
 
 @dataclass(frozen=True)
 class Task:
-    """Processes that do one piece of work, one after the other."""
-
     label: str
     commands: Sequence[Sequence[object]]  # {runs} stands for a folder that is new in each round
     inputs: Sequence[Path] = ()
@@ -130,26 +128,21 @@ class Task:
 
     @property
     def data(self) -> str:
-        """The workload that it reads, by its sizes."""
         return self.inputs[0].name.partition(".")[0] if self.inputs else ""
 
     def bytes(self) -> int:
-        """The size of the inputs."""
         files = [file for path in self.inputs for file in ((path,) if path.is_file() else path.iterdir())]
         return sum(file.stat().st_size for file in files)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a task took, the means that it printed by our names of measures, and a digest of scores and summary."""
-
     usage: Usage
     figures: Mapping[str, float]
     digest: str
 
 
 def run(task: Task, folder: Path) -> Run:
-    """Do a task: its processes' times add up, the largest peaks count."""
     with TemporaryDirectory(dir=folder) as runs:
         each = [measure([str(word).replace("{runs}", runs) for word in command], task.cwd) for command in task.commands]
         records = [*Path(runs).glob("records/*/scores.parquet"), *Path(runs).glob("records/*/summary.csv")]
@@ -183,7 +176,6 @@ def evaluate(
     measures: Sequence[str] = tuple(NAMES),
     resamples: int = 10_000,
 ) -> Task:
-    """`rankledger evaluate` of models m0, m1, …: figures, intervals, record and page, without tracking."""
     config = {
         "name": "bench",
         "datasets": {"d": {"judgments": _named(judgments, "relevance")}},
@@ -205,7 +197,6 @@ def _named(path: Path, number: str) -> dict[str, object]:
 
 
 def other(tool: str, python: Path, judgments: Path, ranking: Path, queries: int) -> Task:
-    """A tool's means of those of our measures that it has, by the reading and the calls of its documentation."""
     command = (python, "-c", SCRIPTS[tool], json.dumps(_names(tool)), judgments, ranking)
     return Task(tool, [command], (judgments, ranking), tolerance=_tolerance(tool, queries))
 
@@ -221,20 +212,6 @@ def in_memory(
     resamples: int = 0,
     ids: str = "object",
 ) -> Task:
-    """The same of data frames, ours with intervals: seconds from these to means, after a call on ten queries.
-
-    Of at most 10,000 rows they are the median of nine calls.
-
-    Args:
-        tool: one of `IN_MEMORY`.
-        label: the task's.
-        python: the interpreter that has the tool.
-        judgments: Parquet, and so is the ranking.
-        ranking: with scores.
-        queries: how many there are.
-        resamples: ours.
-        ids: the type of the columns of ids.
-    """
     imports, means = IN_MEMORY[tool]
     names = {ours: ours for ours in NAMES} if tool == "rankledger" else _names(tool)
     script = FROM_FRAME.format(imports=imports, means=means)
@@ -244,19 +221,16 @@ def in_memory(
 
 
 def _names(tool: str) -> dict[str, str]:
-    """The tool's names of our measures, of those that it computes by itself."""
     place, left_out = list(SCRIPTS).index(tool), ("rbp", "rr10") if tool == "pytrec_eval" else ()
     named = {ours: names[place] for ours, names in NAMES.items()}
     return {ours: name for ours, name in named.items() if name and not name.startswith(left_out)}
 
 
 def _tolerance(tool: str, queries: int) -> float:
-    """ranx leaves equal scores in any order: what that does to a mean falls with the number of queries."""
     return 0.4 / queries**0.5 if tool == "ranx" else 1e-6
 
 
 def floor(script: Path, folder: Path, judgments: Path, ranking: Path, resamples: int) -> Task:
-    """NumPy and PyArrow alone, from files to intervals, without checks and record; prints 4 decimals."""
     kind = "txt" if ranking.suffix == ".txt" else "pq"
     load = ranking.name.partition(".")[0]
     command = (sys.executable, script, kind, load, resamples)
@@ -264,7 +238,6 @@ def floor(script: Path, folder: Path, judgments: Path, ranking: Path, resamples:
 
 
 def install(folder: Path) -> Path:
-    """The Python of a venv that has the tools, made unless it is there."""
     python = folder / "venv/bin/python"
     if not (folder / "venv/installed").exists():
         venv.create(folder / "venv", with_pip=True)

@@ -26,8 +26,6 @@ STRENGTH = np.array([1.0, 2.0, 3.2, 4.2])  # of a grade in the scores, beside ex
 
 @dataclass(frozen=True)
 class Workload:
-    """Queries, all of them judged, and the documents that a model ranks for each; equal sizes give equal files."""
-
     queries: int
     depth: int = 1_000
 
@@ -35,13 +33,11 @@ class Workload:
         return f"{self.queries}x{self.depth}"
 
     def judgments(self) -> Iterator[pa.Table]:
-        """`q_id`, `doc_id`, `score`: a million rows' queries at a time."""
         for queries, documents, grades in self._chunks():
             row, place = np.nonzero(grades >= 0)
             yield _table(queries[row], documents(row, place), score=grades[row, place].astype(np.int64))
 
     def ranking(self, model: int = 0) -> Iterator[pa.Table]:
-        """`q_id`, `doc_id`, `rank`, `score` of a model, by descending score within each query."""
         for queries, documents, grades in self._chunks():
             rng = np.random.default_rng([2, model, queries[0]])
             order, scores = self._ranked(grades, rng)
@@ -75,17 +71,14 @@ class Workload:
 
 
 def write_judgments(path: Path, load: Workload) -> Path:
-    """Write a workload's judgments, TREC text or, by the suffix, Parquet, unless the file is there."""
     return _write(path, load.judgments(), ["q_id", "0", "doc_id", "score"])
 
 
 def write_ranking(path: Path, load: Workload, model: int = 0) -> Path:
-    """Write a model's ranking: TREC text, Parquet, or Parquet files of five million rows if the suffix is `.parts`."""
     return _write(path, load.ranking(model), ["q_id", "Q0", "doc_id", "rank", "score", "model"])
 
 
 def write_shuffled(path: Path, text: Path) -> Path:
-    """Write the lines of a text in another order, at random; they are in memory together."""
     if not path.exists():
         line = csv.ParseOptions(delimiter="\x01", quote_char=False)
         types = csv.ConvertOptions(column_types={"line": pa.large_string()})
@@ -100,7 +93,6 @@ def _documents(base: np.ndarray, step: np.ndarray, row: np.ndarray, place: np.nd
 
 
 def _write(path: Path, tables: Iterator[pa.Table], fields: list[str]) -> Path:
-    """Fields of text that are no column are the same in each line."""
     if path.exists():
         return path
     if path.suffix != ".parts":
@@ -113,7 +105,6 @@ def _write(path: Path, tables: Iterator[pa.Table], fields: list[str]) -> Path:
 
 
 def _fill(path: Path, tables: Iterator[pa.Table]) -> None:
-    """A table at a time is in memory; the file has its name once it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
     first = next(tables)

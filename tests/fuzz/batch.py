@@ -27,16 +27,12 @@ _TAIL = 6  # lines of a traceback that are kept
 
 @dataclass(frozen=True)
 class Limits:
-    """What one case may take: seconds of processor time, bytes of memory."""
-
     seconds: float = 2.0
     bytes: int = 500_000_000
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What should not have come of a case."""
-
     target: str
     kind: str  # `bug`, an exception that is not the project's own; `slow`, `large`, `hang` or `crash`
     place: str  # what was raised and where, or what was at work: findings of one place count as one
@@ -48,8 +44,6 @@ class Finding:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some cases of one target."""
-
     target: Target
     prepared: Path  # the folder that its cases need a copy of
     seeds: Sequence[Case]
@@ -59,7 +53,6 @@ class Batch:
     folder: Path  # a folder for this batch alone
 
     def run(self, state: MutableSequence[float]) -> None:
-        """Run all cases; called in a process of its own."""
         try:
             work = self.folder / "work"
             shutil.copytree(self.prepared, work)
@@ -77,7 +70,6 @@ class Batch:
             raise
 
     def _try(self, case: Case, number: int) -> bool:
-        """Run a case and note what is wrong; gives whether it was refused."""
         refused = False
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         before, began = resident(os.getpid()), time.process_time()
@@ -104,13 +96,11 @@ class Batch:
 
 
 def found_in(folder: Path) -> list[Finding]:
-    """What a batch noted in its folder."""
     file = folder / "findings"
     return [Finding(**json.loads(line)) for line in file.read_text().splitlines()] if file.is_file() else []
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process has; 0 if there is none."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
@@ -118,21 +108,18 @@ def resident(pid: int) -> int:
 
 
 def place_in(trace: str) -> str:
-    """The innermost line of ours in what faulthandler wrote last."""
     last = trace.rpartition("Current thread")[2]
     found = re.search(rf'File "{re.escape(str(ROOT))}/((?:metrics|pipeline)/[^"]+)", line (\d+)', last)
     return f"{found[1]}:{found[2]}" if found else "somewhere"
 
 
 def _peak() -> int:
-    """The most bytes of memory since the peak began anew."""
     status = _STATUS.read_bytes()
     begin = status.index(b"VmHWM:") + 6
     return int(status[begin : status.index(b"kB", begin)]) * 1024
 
 
 def _detach(trace: Path) -> None:
-    """Nothing is read from the terminal or written there; what kills the process is traced to a file."""
     output, nowhere = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND), os.open(os.devnull, os.O_RDWR)
     for stream, descriptor in enumerate((nowhere, nowhere, output)):
         os.dup2(descriptor, stream)

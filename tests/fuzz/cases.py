@@ -15,19 +15,15 @@ from tests.fuzz.mutations import mutate
 
 @dataclass(frozen=True)
 class Case:
-    """A file."""
-
     name: str  # such as `by rank/ranking.tsv.gz`
     data: bytes
 
     @property
     def file(self) -> Path:
-        """What it is called in the working directory: the last part of its name."""
         return Path(self.name.rpartition("/")[2])
 
     @property
     def variant(self) -> str:
-        """What is done with it: the first part of its name."""
         return self.name.partition("/")[0]
 
 
@@ -37,8 +33,6 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """A part of the program that takes files."""
-
     name: str  # what it is called
     # Sound files to change; called in the prepared folder, the working directory.
     seeds: Callable[[], Sequence[Case]]
@@ -51,7 +45,6 @@ class Target:
 
 
 def case_of(target: Target, seeds: Sequence[Case], seed: int, number: int) -> Case:
-    """The case of that number: a seed that was changed, or now and then one that was not."""
     rng = random.Random(f"{seed}/{target.name}/{number}")
     chosen, other = rng.choice(seeds), rng.choice(seeds)
     data = chosen.data

@@ -110,7 +110,6 @@ def _config_seeds() -> list[Case]:
 
 
 def _load(case: Case) -> None:
-    """Load and plan a config that is the case, extends it, or is changed by its lines."""
     before = case.file.read_bytes() if case.file.is_file() else None
     if not Path("fifo").exists():  # a copy of a folder has none
         os.mkfifo("fifo")
@@ -125,12 +124,10 @@ def _load(case: Case) -> None:
 
 
 def _arguments(data: bytes) -> Sequence[str]:
-    """The lines as a shell hands them over."""
     return [line.decode(errors="surrogateescape") for line in data.replace(b"\x00", b"").split(b"\n") if line]
 
 
 def _parse(case: Case) -> None:
-    """Parse a measure under a profile, and hold that its text is parsed to the same again."""
     profile = _PROFILES[len(case.data) % len(_PROFILES)]
     try:
         measures = Measure.expand(case.data.decode(errors="surrogateescape"), profile)

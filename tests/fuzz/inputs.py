@@ -72,7 +72,6 @@ _TOKENS = (b"q1", b"q2", b"d1", b"d2", b"tag", b"Q0", b"1", b"2.5", b"measure", 
 
 
 def _files(variant: str, columns: Columns, trec: str = "", *, nested: bool = False) -> list[Case]:
-    """The columns in every format, each as it is, by gzip and by zstd."""
     texts = {
         "tsv": _delimited(columns, "\t"),
         "csv": _delimited(columns, ","),
@@ -95,7 +94,6 @@ def _files(variant: str, columns: Columns, trec: str = "", *, nested: bool = Fal
 
 
 def _lines(trec: str, columns: Columns) -> bytes:
-    """The columns as a tool of TREC writes them, whose fields hold no blank."""
     cells = ([str(cell).replace(" ", "_") for cell in row.values()] for row in _rows(columns))
     return "".join(_TREC[trec].format(*row) for row in cells).encode()
 
@@ -121,8 +119,6 @@ def _renamed(columns: Columns) -> Columns:
 
 
 def _reading(read: Callable[[str, str], object]) -> Callable[[Case], None]:
-    """Write the case, and have it read by its path and its variant."""
-
     def run(case: Case) -> None:
         case.file.write_bytes(case.data)
         found = read(str(case.file), case.variant)
@@ -156,7 +152,6 @@ def _read_documents(path: str, variant: str) -> object:
 
 @cache
 def _dataset(kind: str) -> DatasetInput:
-    """A fixed dataset, read once in a process."""
     Path("judged.tsv").write_bytes(_delimited(_RATED if kind == "ratings" else _JUDGED, "\t"))
     judged = Source("judged.tsv")
     return read_dataset(PlannedDataset(judged, kind), _TREC_EVAL)
@@ -173,7 +168,6 @@ def _read_output(path: str, variant: str) -> object:
 
 
 def _read_dataset(path: str, variant: str) -> object:
-    """A dataset whose judgments, queries, documents or interactions are the case."""
     Path("judged.tsv").write_bytes(_delimited(_JUDGED, "\t"))
     sources = {variant: Source(path)}
     source = PlannedDataset(
@@ -209,7 +203,6 @@ _JUDGED_ANSWERS = {  # by format: a score, and a table of each layout
 
 
 def _tool_seeds() -> list[Case]:
-    """The results that each tool wrote, as they are."""
     folder = Path(__file__).parents[1] / "golden" / "scores"
     files = sorted(file for tool in _TOOLS for file in (folder / tool).iterdir() if file.name != "genai.json")
     return [Case(f"{file.parent.name}/{file.name}", file.read_bytes()) for file in files]
@@ -253,7 +246,6 @@ def _prepare_cache() -> None:
 
 
 def _cache_seeds() -> list[Case]:
-    """The files of the cache: as they are, and what follows the line with its hash."""
     files = {path.name: path.read_bytes() for path in sorted(_STORE.folder.rglob("*")) if path.is_file()}
     return [
         *(Case(f"whole/{name}", data) for name, data in files.items()),

@@ -198,7 +198,6 @@ def _yaml(data: bytes, other: bytes, rng: random.Random, tokens: Tokens) -> byte
 
 
 def _bomb(data: bytes, other: bytes, rng: random.Random, tokens: Tokens) -> bytes:
-    """Aliases of aliases, each a few times the one before; or merges of them."""
     width, depth, merging = rng.randint(1, 9), rng.choice((2, 5, 9, 30)), rng.random() < 0.5
     last = b"&x0 {k: 1}" if merging else b"&x0 [1]"
     lines = [b"x0: " + last]
@@ -225,7 +224,6 @@ def _yaml_tree(data: bytes) -> Any:
 
 
 def _changed(tree: Any, rng: random.Random, tokens: Tokens, raw: Tokens) -> Any:
-    """The tree with one node replaced, removed, doubled, renamed, wrapped or exchanged with another."""
     slots = _slots(tree)
     if not slots:
         return _value(rng, tokens, raw)
@@ -256,7 +254,6 @@ def _wrapped(text: bytes, rng: random.Random) -> bytes:
 
 
 def _slots(tree: Any) -> list[tuple[list[Any], int]]:
-    """Every list or object of the tree with every place in it."""
     found, left = [], [tree]
     while left:
         node = left.pop()
@@ -297,7 +294,6 @@ def _parquet(data: bytes, other: bytes, rng: random.Random, tokens: Tokens) -> b
 
 
 def _footer(data: bytes, other: bytes, rng: random.Random, tokens: Tokens) -> bytes:
-    """Bytes changed where Parquet says what its columns are: at the end."""
     size = min(len(data), 8 + int.from_bytes(data[-8:-4], "little"))
     return data[:-size] + _flipped(data[-size:], rng) if 0 < size < len(data) else _bytes(data, other, rng, tokens)
 

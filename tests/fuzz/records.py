@@ -100,7 +100,6 @@ _COMMANDS: Mapping[str, Callable[[], object]] = {
 
 
 def _prepare() -> None:
-    """Two nights of a small config, the second compared with the first; no time or machine is in them."""
     config = _write_config(Path())
     for evaluation_id in _IDS:
         opened = open_source(config, Workspace.open(_RUNS))
@@ -118,7 +117,6 @@ def _prepare() -> None:
 
 
 def _seeds(commands: Sequence[str], names: Sequence[str], seals: Sequence[str]) -> list[Case]:
-    """Each file for each command; what has no hash in the manifest cannot be sealed."""
     return [
         Case(f"{seal}{command}/{name}", _place(name).read_bytes())
         for command in commands
@@ -128,7 +126,6 @@ def _seeds(commands: Sequence[str], names: Sequence[str], seals: Sequence[str]) 
 
 
 def _write_config(folder: Path) -> Path:
-    """A config with a dataset of each kind, three models, a comparison and gates."""
     collections = {"web": search_collection(1, 8, _MODELS), "stars": rating_collection(2, 6, _MODELS)}
     gates = [
         {"name": "drop", "measure": "ndcg@10", "against": "self@last_passed", "margin": 0.9, "datasets": ["web"]},
@@ -153,7 +150,6 @@ def _write_config(folder: Path) -> Path:
 
 
 def _settle(record: Path) -> None:
-    """Say of a record nothing of the time and the machine, and take its page away, which no command reads."""
     (record / "report.html").unlink()
     path = record / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -190,7 +186,6 @@ def _place(name: str) -> Path:
 
 
 def _run(case: Case) -> None:
-    """Put the case in the place of the file that it is of, and run the command."""
     path = _place(case.file.name)
     before = {file: file.read_bytes() for file in (path, _MANIFEST, _ACCEPTED)}
     try:

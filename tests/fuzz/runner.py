@@ -54,8 +54,6 @@ class Tally:
 
 
 class _Running:
-    """A batch at work in a process."""
-
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.state: MutableSequence[float] = _FORK.RawArray("d", [batch.numbers.start, float("inf"), 0, 0])
@@ -138,7 +136,6 @@ def _batches(
     prepared: Mapping[str, tuple[Path, Sequence[Case]]],
     folder: Path,
 ) -> Iterator[Batch]:
-    """The cases of all targets in batches, one of each target in turn."""
     shares = sum(target.share for target in targets)
     sizes = {target.name: max(1, round(runs * target.share / shares)) for target in targets}
     for begin in range(0, max(sizes.values()), _SIZE):
@@ -150,7 +147,6 @@ def _batches(
 
 
 def _ended(running: _Running, tally: Tally, keep: Path) -> list[Batch]:
-    """Count what a process has done; gives what it has left to do."""
     batch, name = running.batch, running.batch.target.name
     for finding in found_in(batch.folder):
         tally.add(finding, keep)
@@ -210,7 +206,6 @@ def _send(function: Callable[[], object], folder: Path, sender: Any) -> None:
 
 
 def _kept(finding: Finding, keep: Path) -> Path:
-    """Where the case is kept, under its own name."""
     name, _, data = Path(finding.case).read_bytes().partition(b"\n")
     keep.mkdir(parents=True, exist_ok=True)
     plain = name.decode().replace("/", "+").replace(" ", "_")

@@ -25,7 +25,6 @@ _FAILURES = (pa.ArrowException, ValueError, TypeError, OverflowError, OSError)
 
 
 def mutate_table(data: bytes, rng: random.Random, words: Sequence[str]) -> bytes:
-    """A Parquet file with other columns, or written in another way; what cannot be made stays as it is."""
     try:
         table = _read(data)
         if table.num_columns and rng.random() < 0.8:
@@ -56,7 +55,6 @@ def _retyped(table: pa.Table, rng: random.Random, words: Sequence[str]) -> pa.Ta
 
 
 def _filled(table: pa.Table, rng: random.Random, words: Sequence[str]) -> pa.Table:
-    """Cells of one column replaced: by nothing, by one another, by odd numbers or texts."""
     place = rng.randrange(table.num_columns)
     column = table.column(place)
     cells = column.to_pylist()
@@ -69,7 +67,6 @@ def _filled(table: pa.Table, rng: random.Random, words: Sequence[str]) -> pa.Tab
 
 
 def _garbled(table: pa.Table, rng: random.Random, words: Sequence[str]) -> pa.Table:
-    """A column of text whose bytes are no UTF-8."""
     texts = [rng.choice((b"\xff", b"q\xc3", b"\xed\xa0\x80", b"", b"\x00")) for _ in range(len(table))]
     column = pa.Array.from_buffers(pa.string(), len(texts), pa.array(texts, pa.binary()).buffers())
     return _replaced(table, rng.randrange(table.num_columns), column)
@@ -82,7 +79,6 @@ def _renamed(table: pa.Table, rng: random.Random, words: Sequence[str]) -> pa.Ta
 
 
 def _rearranged(table: pa.Table, rng: random.Random, words: Sequence[str]) -> pa.Table:
-    """Columns or rows left out, doubled, or moved."""
     place = rng.randrange(table.num_columns)
     ways: tuple[Callable[[], pa.Table], ...] = (
         lambda: table.remove_column(place),

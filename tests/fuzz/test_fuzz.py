@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is measu
 
 
 def fuzz(*arguments: str, keep: Path) -> tuple[int, str]:
-    """A run's exit code and its report."""
     command = [sys.executable, "-m", "tests.fuzz", "--keep", str(keep), *arguments]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
@@ -29,7 +28,6 @@ def fuzz(*arguments: str, keep: Path) -> tuple[int, str]:
 
 
 def test_a_seeded_run_over_all_targets_finds_nothing(tmp_path):
-    """Configs, measures, readers and records refuse what is wrong, in 2 s and 500 MB; and take what is sound."""
     code, report = fuzz("--seed", "0", "--runs", str(RUNS), keep=tmp_path)
 
     assert code == 0, report
@@ -40,7 +38,6 @@ def test_a_seeded_run_over_all_targets_finds_nothing(tmp_path):
 
 @pytest.fixture(scope="module")
 def planted_run(tmp_path_factory) -> tuple[int, str, Path]:
-    """A run over targets with faults on purpose: exit code, report, and where cases are kept."""
     keep = tmp_path_factory.mktemp("kept")
     limits = ("--case-seconds", "0.3", "--case-megabytes", "150")
     return *fuzz("--targets", "tests.fuzz.planted", "--runs", "22", *limits, keep=keep), keep
@@ -68,7 +65,6 @@ def test_a_planted_fault_is_found_with_its_case(planted_run, target, kind, detai
 
 
 def test_a_run_goes_on_after_a_process_that_was_ended(planted_run):
-    """Each of the four cases of a target that crashes is run, and those that are sound or refused are no findings."""
     _, report, _ = planted_run
     rows = {line.split()[0]: line.split()[1:] for line in report.splitlines()[1:10]}
 
@@ -79,7 +75,6 @@ def test_a_run_goes_on_after_a_process_that_was_ended(planted_run):
 
 
 def test_the_seed_and_the_number_make_the_case():
-    """A case can be made again without those before it; another seed makes others."""
     target = planted.TARGETS[0]
     cases = [[case_of(target, target.seeds(), seed, number) for number in range(100)] for seed in (0, 0, 1)]
 

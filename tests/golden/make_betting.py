@@ -23,8 +23,6 @@ POPULATIONS = {
 
 
 def over_orders(scores: np.ndarray, orders: np.ndarray, alpha: float) -> tuple[float, float]:
-    """The ends where the capital is averaged over several orders of the scores: their mean is a martingale, too."""
-
     def bets(x: np.ndarray, _: float) -> np.ndarray:
         return lambda_predmix_eb(x, alpha=alpha / 2, fixed_n=len(x))
 
@@ -40,7 +38,6 @@ def over_orders(scores: np.ndarray, orders: np.ndarray, alpha: float) -> tuple[f
 
 
 def main() -> None:
-    """Write the file."""
     rng = np.random.default_rng(SEED)
     cases = []
     for name, draw in POPULATIONS.items():

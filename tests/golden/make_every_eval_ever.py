@@ -20,7 +20,6 @@ FOLDER = SCORES / "every_eval_ever"
 
 
 def of_inspect(name, folder: Path):
-    """The instances of a log; its model is renamed, as the converter wants a developer that it knows."""
     log = read_eval_log(str(SCORES / "inspect" / name))
     model = log.eval.model.replace("mockllm/", "openai/")
     log.eval.model = model
@@ -36,7 +35,6 @@ def of_inspect(name, folder: Path):
 
 
 def of_lm_eval(task, folder: Path):
-    """The instances of one task's samples, which the command finds by a file of results that is not kept here."""
     (samples,) = (SCORES / "lm_eval").glob(f"samples_{task}_*.jsonl")
     LMEvalInstanceLevelAdapter().transform_and_save(
         samples, f"{task}/org/dummy/1", "org/dummy", task, folder, str(uuid.uuid4()), "sums"

@@ -21,8 +21,6 @@ FOLDER = Path(__file__).parent / "scores" / "inspect"
 
 @scorer(metrics={"brief": [mean()], "polite": [mean()]})
 def style():
-    """A scorer of two values, a number and a boolean."""
-
     async def score(state, target):
         return Score(value={"brief": 1 / len(state.output.completion), "polite": "please" in state.output.completion})
 
@@ -31,8 +29,6 @@ def style():
 
 @scorer(metrics=[mean()])
 def close():
-    """C for the target, P for a number that is one off, I for any other."""
-
     async def score(state, target):
         missed = abs(int(state.output.completion.split()[0]) - int(target.text))
         return Score(value={0: "C", 1: PARTIAL}.get(missed, INCORRECT))
@@ -41,7 +37,6 @@ def close():
 
 
 def model(name, answers):
-    """A mock model that gives these answers in a row; `fail` raises an error instead."""
     given = iter(answers)
 
     def answer(*_):
@@ -56,7 +51,6 @@ def model(name, answers):
 
 
 def run(name, form, answers, epochs=1):
-    """One log: four questions, one of them with a text as its id."""
     samples = [Sample(id=name, input=f"{n} + {n}?", target=str(2 * n)) for n, name in enumerate([1, 2, 3, "last"], 1)]
     (log,) = evaluate(
         Task(samples, name="sums", solver=generate(), scorer=[includes(), close(), style()]),

@@ -16,9 +16,6 @@ CUTOFFS = (1, 2, 3, 5, 10, 12)
 
 
 def random_query(rng: np.random.Generator, number: int) -> dict[str, object]:
-    """A query's relevant documents, the list it was given, and its average precisions; some have nothing relevant,
-    some were given nothing.
-    """
     relevant = rng.permutation(25)[: rng.integers(1, 16) * (number % 20 != 3)].tolist()
     retrieved = rng.permutation(25)[: rng.integers(1, 21) * (number % 20 != 7)].tolist()
     figures = {
@@ -29,7 +26,6 @@ def random_query(rng: np.random.Generator, number: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Write the file."""
     rng = np.random.default_rng(SEED)
     queries = {f"q{number:03d}": random_query(rng, number) for number in range(N_QUERIES)}
     ratings = rng.integers(1, 6, size=N_QUERIES).tolist()

@@ -50,7 +50,6 @@ filter_list:
 
 
 def run(folder: Path):
-    """Both tasks, with a log of their samples."""
     data = folder / "questions.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in QUESTIONS))
     for name, text in (("choice", CHOICE), ("written", WRITTEN)):

@@ -23,7 +23,6 @@ RIGHT = {"q1": "2", "q2": "4", "q3": "6"}
 
 @scorer
 def right(outputs, expectations):
-    """Whether the answer is the one expected; an error for the third."""
     if outputs == "7":
         raise ValueError("the scorer failed")
     return outputs.split()[0] == expectations["answer"]
@@ -31,12 +30,10 @@ def right(outputs, expectations):
 
 @scorer
 def length(outputs):
-    """Characters of the answer."""
     return len(outputs)
 
 
 def genai():
-    """The table of `mlflow.genai.evaluate`, without the columns of traces, which are large and hold paths."""
     rows = [
         {"inputs": {"query_id": name}, "outputs": text, "expectations": {"answer": RIGHT[name]}}
         for name, text in ANSWERS.items()
@@ -46,7 +43,6 @@ def genai():
 
 
 def classic():
-    """The artifact of `mlflow.evaluate`."""
     frame = pd.DataFrame({"query_id": [*ANSWERS], "answer": [*ANSWERS.values()], "right": [*RIGHT.values()]})
     words = make_metric(
         eval_fn=lambda predictions, targets: MetricValue(scores=[len(text) for text in predictions]),

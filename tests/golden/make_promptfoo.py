@@ -41,7 +41,6 @@ QUIET = {
 
 
 def run(name, models, prompts, tests, repeats=1):
-    """One file of results: models by label, with their answers by question."""
     config = {
         "prompts": [{"label": label, "raw": raw} for label, raw in prompts.items()],
         "providers": [{"id": "file://answers.cjs", "label": label, "config": given} for label, given in models.items()],
@@ -64,7 +63,6 @@ def run(name, models, prompts, tests, repeats=1):
 
 
 def without_large_parts(made):
-    """The results without counts of tokens, and without tracebacks, which hold paths of this machine."""
     for prompt in made["results"]["prompts"]:
         del prompt["metrics"]
     for result in made["results"]["results"]:

@@ -22,10 +22,6 @@ Table = dict[str, dict[str, Any]]
 
 
 def data() -> Table:
-    """Users and documents: lists of 1 to 10 documents, most of 10.
-
-    The last four documents were consumed by nobody, and every seventh is recommended to nobody.
-    """
     rng = np.random.default_rng(SEED)
     weights = 1 / np.arange(1, N_DOCUMENTS - 3) ** 0.9
     documents = {
@@ -54,7 +50,6 @@ def data() -> Table:
 
 
 def rectools(documents: Table, users: Table) -> dict[str, Any]:
-    """Novelty, popularity, serendipity, diversity and accuracy of each user, and the coverage of all."""
     import pandas as pd
     from rectools import Columns
     from rectools.metrics import (
@@ -110,7 +105,6 @@ def rectools(documents: Table, users: Table) -> dict[str, Any]:
 
 
 def recmetrics(documents: Table, users: Table) -> dict[str, Any]:
-    """What it can do without failing: full lists alone, and the novelty of those whose documents were all consumed."""
     import pandas as pd
     import recmetrics as tool
 
@@ -132,7 +126,6 @@ def recmetrics(documents: Table, users: Table) -> dict[str, Any]:
 
 
 def lenskit(documents: Table, users: Table) -> dict[str, Any]:
-    """The Gini coefficient of the lists."""
     from lenskit.data import ItemList
     from lenskit.metrics.ranking import ListGini
 
@@ -145,7 +138,6 @@ def lenskit(documents: Table, users: Table) -> dict[str, Any]:
 
 
 def main(name: str) -> None:
-    """Write one of the files."""
     path = FOLDER / f"{name}.json"
     if name == "data":
         found = data()
@@ -156,7 +148,6 @@ def main(name: str) -> None:
 
 
 def _lines(found: dict[str, Any]) -> str:
-    """JSON with a line for each entry of the second level."""
     parts = []
     for name, values in found.items():
         entries = ",\n".join(f" {json.dumps(str(key))}: {json.dumps(value)}" for key, value in values.items())

@@ -17,7 +17,6 @@ ROUND = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 3.0, 7.0, 10.0, 12.0, 30
 
 
 def scales() -> Iterator[tuple[float, float]]:
-    """The ends of scales: round ones, and random ones of all lengths, far from 0 too."""
     yield from ((low, high) for low in ROUND for high in ROUND if low < high)
     yield from ((-end, end) for end in ROUND[1:])
     rng = np.random.default_rng(SEED)
@@ -28,14 +27,12 @@ def scales() -> Iterator[tuple[float, float]]:
 
 
 def ticks(low: float, high: float, at_most: int) -> list[float]:
-    """Those within the ends, to 12 digits: beyond these the program's own steps are not exact."""
     locator = MaxNLocator(nbins=at_most, steps=STEPS, min_n_ticks=min(max(at_most, 2), 3))
     rounded = (float(f"{value:.12g}") for value in locator.tick_values(low, high))
     return [value for value in rounded if low <= value <= high]
 
 
 def main() -> None:
-    """Write the file, a line per scale: its ends, the most steps, the ticks."""
     rows = (
         json.dumps([low, high, at_most, ticks(low, high, at_most)])
         for number, (low, high) in enumerate(scales())

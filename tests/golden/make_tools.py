@@ -26,7 +26,6 @@ TESTS = {
 
 
 def main(names: list[str]) -> None:
-    """Write the files of these tools."""
     for name in names:
         TOOLS[name].run(importlib.import_module(f"tests.golden.tools.{name}_functions"))
         if code := pytest.main(

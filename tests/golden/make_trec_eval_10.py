@@ -17,7 +17,6 @@ MEASURES = ("all_trec", "yaap")  # a run each: asked for together, rbp would fin
 
 
 def main(binary: str) -> None:
-    """Write `judgments.txt`, `ranking.txt` and `expected.tsv`: rows are queries, the last all of them."""
     FOLDER.mkdir(exist_ok=True)
     case = _data()
     _write("judgments.txt", [f"{query} 0 {doc} {grade}" for query, doc, grade in _rows(case.judgments)])
@@ -35,7 +34,6 @@ def main(binary: str) -> None:
 
 
 def _data() -> Case:
-    """Two hundred queries with grades from -2 to 4, and as many again, whose ids begin with b, with none above 1."""
     hard = {"negative": True, "missing_queries": True, "unjudged_queries": True, "beyond_ascii": True}
     graded = random_case(SEED, 200, max_documents=24, **hard)
     binary = random_case(SEED + 1, 200, max_documents=24, grades=(0, 1), **hard)

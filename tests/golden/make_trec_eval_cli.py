@@ -81,11 +81,6 @@ VALUES = ("num_q", "num_ret", "num_rel", "map", "gm_map", "recip_rank", "P_5", "
 
 
 def random_data(seed: int, n_queries: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """Judgments and a ranking that hold every case on which tools disagree.
-
-    Grades from -2 to 4, queries without relevant documents, without output or without judgments, lists of one document,
-    unjudged documents, equal scores, scores equal in float32 alone, ids beyond ASCII.
-    """
     rng = np.random.default_rng(seed)
     judgments: dict[str, dict[str, int]] = {}
     ranking: dict[str, dict[str, float]] = {}
@@ -107,17 +102,14 @@ def random_data(seed: int, n_queries: int) -> tuple[dict[str, dict[str, int]], d
 
 
 def arguments(command: str) -> list[str]:
-    """The words of a command, with the paths of its files."""
     return command.format(**{key: FOLDER / name for key, name in FILES.items()}).split()
 
 
 def expected_file(version: str, name: str) -> Path:
-    """Where what a command prints is kept."""
     return FOLDER / f"{version}.{name}.out"
 
 
 def main(nine: str, ten: str) -> None:
-    """Write the four files, and what each command prints."""
     FOLDER.mkdir(exist_ok=True)
     _write_data()
     for (version, name), command in COMMANDS.items():
@@ -127,7 +119,6 @@ def main(nine: str, ten: str) -> None:
 
 
 def _write_data() -> None:
-    """Graded and binary judgments; a ranking that lacks queries and one that lacks none, rows in any order."""
     judgments, ranking = random_data(SEED, N_QUERIES)
     full = {
         query_id: ranking.get(query_id, next(iter(ranking.values()))) for query_id in sorted({*judgments, *ranking})
@@ -147,7 +138,6 @@ def _write_data() -> None:
 
 
 def _write_judges(ranking: Mapping[str, Mapping[str, float]]) -> None:
-    """Judges who rank documents once or twice, and who grade them; means and deviations."""
     rng = np.random.default_rng(SEED)
     preferences, groups, z_scores = [], [], []
     for query, scores in ranking.items():

@@ -18,13 +18,11 @@ NAN = math.nan
 
 
 def block_of(scores: Sequence[float] | Floats, confident: Sequence[float] | Floats) -> ConfidenceBlock:
-    """Queries with these scores by nDCG, of which the model is so confident, whichever way that is taken."""
     names = ("max", "std", "diff1")
     return ConfidenceBlock({("ndcg", None, 1): np.array(scores)}, dict.fromkeys(names, np.array(confident)))
 
 
 def ranked(lists: Sequence[Sequence[float]], seed: int = 0) -> Ranked:
-    """Documents with these scores, query by query, in any order of rows."""
     rows = [
         (query, rank, score)
         for query, scores in enumerate(lists)
@@ -47,20 +45,17 @@ def test_abstention_of_four_queries():
 
 @pytest.mark.parametrize(("confident", "expected"), [([1, 2, 3, 4], 1), ([7, 7, 7, 7], 0), ([1, 1, 2, 2], 1)])
 def test_the_best_and_the_flat_curve(confident, expected):
-    """Who leaves out the worst answers first has 1; who is equally confident of all has 0, as left out at random."""
     assert nauc(block_of([0.1, 0.1, 0.4, 0.9], [1, 1, 2, 3])) == pytest.approx(1)
     assert nauc(block_of([0, 0, 1, 1], confident)) == pytest.approx(expected, abs=1e-15)
 
 
 def test_equally_confident_queries_count_alike_in_any_order():
-    """Confidence 1 1 2 2 of the scores 0 1 0 1: every curve is flat, and so whichever of a pair is named first."""
     for scores in ([0, 1, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]):
         assert nauc(block_of(scores, [1, 1, 2, 2])) == pytest.approx(0, abs=1e-15)
 
 
 @pytest.mark.parametrize("scores", [[], [0.5], [0.3, 0.3, 0.3], [NAN, NAN], [NAN, 0.5]])
 def test_nothing_to_gain_is_undefined(scores):
-    """No query, one, or queries of equal scores: abstaining from any of them changes nothing."""
     assert math.isnan(nauc(block_of(scores, range(len(scores)))))
 
 
@@ -101,7 +96,6 @@ def test_the_order_of_rows_changes_no_bit():
 
 @pytest.mark.parametrize("confidence", ["max", "std", "diff1"])
 def test_abstention_agrees_with_the_loops(confidence):
-    """300 sets of 2 to 40 queries, scored in fifths or not, with documents scored in eighths or not."""
     rng = np.random.default_rng(2)
     for number in range(300):
         n_queries = int(rng.integers(2, 41))
@@ -152,7 +146,6 @@ def test_how_often_twice_the_standard_error_holds_the_truth(good_above, least, g
 
 
 def test_what_is_scored_is_that_measure_of_the_profile():
-    """With its cutoff, the least relevant grade, and the profile's defaults, which are part of the fingerprint."""
     plain, other = PROFILES["mteb"], PROFILES["kaggle"].with_conventions(**vars(PROFILES["mteb"].conventions))
     ap, ndcg = (Measure.parse(f"nauc(of={name},rel=2)@10", plain) for name in ("ap", "ndcg"))
 

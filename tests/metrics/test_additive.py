@@ -15,22 +15,16 @@ N_MOVES = 8
 
 
 def terms_of(text: str, block: JudgedBlock) -> Terms:
-    """The terms of the measure that `text` writes."""
     measure = parsed(text)
     return measure.metric.function.terms(block, **measure.arguments(max_grade=GREATEST))
 
 
 def numbered(block: JudgedBlock) -> JudgedBlock:
-    """The block with a number for each of a query's documents in place of the row of the judgments table."""
     rows = np.arange(len(block.ranks), dtype=np.int32)[:, np.newaxis]
     return replace(block, judgment_row=np.where(np.isfinite(block.ranks), rows, np.int32(-1)))
 
 
 def moved(block: JudgedBlock, rng: np.random.Generator) -> tuple[JudgedBlock, np.ndarray]:
-    """The block with one judged document of each query at another rank of its list, and which one that is, or -1.
-
-    It takes the place of an unjudged document, which takes its own.
-    """
     ranks, chosen = block.ranks.copy(), np.full(len(block.query_ids), -1)
     for query in range(ranks.shape[1]):
         taken = ranks[np.isfinite(ranks[:, query]), query]
@@ -43,8 +37,6 @@ def moved(block: JudgedBlock, rng: np.random.Generator) -> tuple[JudgedBlock, np
 
 
 class Move(NamedTuple):
-    """A block before and after documents of it moved, which ones did, and the first with half of them hidden."""
-
     before: JudgedBlock
     after: JudgedBlock
     chosen: np.ndarray
@@ -52,7 +44,6 @@ class Move(NamedTuple):
 
 
 def half_hidden(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
-    """The block with padding in the place of any document, each by the toss of a coin."""
     kept = rng.random(block.ranks.shape) < 0.5
     return replace(
         block,
@@ -73,7 +64,6 @@ def by_document(block: JudgedBlock, terms: Terms) -> np.ndarray:
 
 
 def only_its_own_term_changes(text: str, old: Terms, move: Move) -> bool:
-    """Whether no other document's term, nothing added beside them and no divisor has other bits after a move."""
     new = terms_of(text, move.after)
     others = np.arange(len(move.before.ranks))[:, np.newaxis] != move.chosen
     pairs = [
@@ -88,7 +78,6 @@ def only_its_own_term_changes(text: str, old: Terms, move: Move) -> bool:
 
 @pytest.fixture(scope="module")
 def moves(graded_block, probability_block) -> dict[bool, list[Move]]:
-    """`N_MOVES` moves; the key says whether grades are probabilities."""
     rng, coin = np.random.default_rng(11), np.random.default_rng(12)
     found: dict[bool, list[Move]] = {}
     for are_probabilities, block in ((False, numbered(graded_block)), (True, numbered(probability_block))):
@@ -97,13 +86,11 @@ def moves(graded_block, probability_block) -> dict[bool, list[Move]]:
 
 
 def terms_stay(text: str, old: Terms, hidden: JudgedBlock) -> bool:
-    """Whether the terms of the documents that are left have the same bits."""
     shown = hidden.judgment_row >= 0
     return np.array_equal(old.terms[shown], terms_of(text, hidden).terms[shown])
 
 
 def holds(text: str, moves: dict[bool, list[Move]]) -> bool:
-    """Whether all moves leave the other terms as they are, and so does hiding documents."""
     own = moves["probability" in text]
     old = terms_of(text, own[0].before)
     return all(only_its_own_term_changes(text, old, move) and terms_stay(text, old, move.hidden) for move in own)
@@ -128,14 +115,12 @@ OF_SEVERAL = ("kilt_rprec", "robustness", "paired_accuracy")
 
 @pytest.mark.parametrize("name", [name for name in SUMMED if not METRICS[name].additive and name not in OF_SEVERAL])
 def test_what_is_not_called_additive_is_not(name, moves):
-    """Every other metric has a variant in which a document that moves, or goes, changes another's term."""
     texts = [text for text in JUDGED_VARIANTS if parsed(text).metric.name == name]
 
     assert not all(holds(text, moves) for text in texts)
 
 
 def test_moves_move(moves):
-    """Over a hundred queries have a judged document and an unjudged one that change places."""
     for before, after, chosen, _ in moves[False]:
         assert (chosen >= 0).sum() > 100
         assert ((before.ranks != after.ranks).any(axis=0) == (chosen >= 0)).all()

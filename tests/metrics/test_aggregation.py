@@ -12,7 +12,6 @@ WEIGHTS.setflags(write=False)
 
 
 def figure(aggregation: Aggregation, *, undefined_is_zero: bool) -> float:
-    """What the module's first paragraph says that a figure is."""
     numerators, denominators = contributions(aggregation, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero)
     return float(aggregation.backward(numerators.sum() / denominators.sum()))
 
@@ -38,7 +37,6 @@ def test_geometric_mean(undefined_is_zero, expected):
 
 
 def test_contributions_hold_no_nan():
-    """An undefined query adds 0 to the numerator, and its weight or nothing to the denominator."""
     for undefined_is_zero, weight in ((True, 1.0), (False, 0.0)):
         numerators, denominators = contributions(MEAN, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero)
         assert numerators.tolist() == [1.0, 0.0, 1.0, 0.0]

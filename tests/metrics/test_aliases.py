@@ -150,7 +150,6 @@ OFFICIAL_NAMES = {
 
 
 def answer(text: str) -> str:
-    """The metrics of the measures that a text writes, or the line with which it is refused."""
     try:
         return " ".join(measure.metric.name for measure in Measure.expand(text))
     except ValueError as error:
@@ -417,7 +416,6 @@ SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_recall set_rela
 
 @pytest.mark.parametrize(("group", "names"), [("all_trec", ALL_TREC), ("set", SET)])
 def test_groups_are_their_names_one_by_one(group, names):
-    """But for those that are no measures, each of which is refused by itself."""
     no_measures = {"runid", "num_q", "relstring"}
     measures = [measure for name in names.split() if name not in no_measures for measure in Measure.expand(name)]
 
@@ -429,7 +427,6 @@ def test_groups_are_their_names_one_by_one(group, names):
 
 @pytest.mark.parametrize("x", [0.25, 1, 2, 9])
 def test_their_beta_is_squared(x):
-    """trec_eval has (x + 1) P R / (R + x P), as m_set_F.c says; here 2 relevant among 5 retrieved, and 3 in all."""
     precision, recall = 2 / 5, 2 / 3
     block = plain_block([PlainQuery(ranking=(1, 0, 1, None, 0), missed=(1,))])
 
@@ -504,7 +501,6 @@ def test_other_definitions_are_refused_with_the_reason(text):
 
 @each("name", [name for name, alias in ALIASES.items() if not alias.measures])
 def test_what_a_refusal_recommends_can_be_written(name):
-    """Each measure with a cutoff or parameters in the note is one. The note is one line: the problem and an action."""
     note = ALIASES[name].note.replace("@#", "@10")
 
     for text in re.findall(r"\b[a-z_0-9]+(?:\([a-z_]+=[\w.]+\)(?:@[\d,]*\d)?|@[\d,]*\d)", note):
@@ -584,7 +580,6 @@ def test_a_group_is_no_single_measure():
 
 
 def test_a_profile_settles_what_a_name_leaves_open():
-    """`MAP@10` is our ap@10, and what it divides by is the profile's choice."""
     profile = replace(PROFILES["trec_eval"], defaults={"ap": {"denominator": "cutoff"}})
 
     assert str(Measure.parse("MAP@10", profile)) == "ap@10"

@@ -33,13 +33,11 @@ CUT_WITHIN = over([text for text in JUDGED_VARIANTS if not text.endswith(("@1", 
 
 
 def scores(text: str, block: JudgedBlock) -> Floats:
-    """One value per query of the measure that `text` writes."""
     measure = parsed(text)
     return measure.metric.function(block, **measure.arguments(max_grade=GREATEST))
 
 
 def without(*names: str) -> list[str]:
-    """The variants of all judged metrics but these."""
     return [text for text in JUDGED_VARIANTS if parsed(text).metric.name not in names]
 
 
@@ -47,20 +45,16 @@ def without(*names: str) -> list[str]:
 def queries_of(
     graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]
 ) -> Callable[[str], list[PlainQuery]]:
-    """The supply of queries whose grades a measure takes."""
     return lambda text: probability_queries if "probability" in text else graded_queries
 
 
 @pytest.fixture(scope="module")
 def block_of(graded_block: JudgedBlock, probability_block: JudgedBlock) -> Callable[[str], JudgedBlock]:
-    """All of that supply in one block."""
     return lambda text: probability_block if "probability" in text else graded_block
 
 
 @pytest.fixture(scope="module")
 def scored(block_of: Callable[[str], JudgedBlock]) -> Callable[[str], Floats]:
-    """What a measure gives for that block, computed once."""
-
     @cache
     def of(text: str) -> Floats:
         values = scores(text, block_of(text))
@@ -75,8 +69,6 @@ Make = Callable[[list[PlainQuery]], typing.Any]
 
 @pytest.fixture(scope="module")
 def made(graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]) -> Callable[[str, Make], typing.Any]:
-    """What a function makes of the supply that a measure takes: made once for all measures, of which no one writes."""
-
     @cache
     def of(are_probabilities: bool, make: Make) -> typing.Any:
         return make(probability_queries if are_probabilities else graded_queries)
@@ -95,7 +87,6 @@ def test_every_metric_has_an_oracle(name):
 
 @each("name", [*METRICS])
 def test_every_variant_is_exercised(name):
-    """The variants name every parameter, every word that a parameter may take, and the cutoff where there is one."""
     metric = METRICS[name]
     measures = [parsed(text) for text in VARIANTS[name]]
     given = {pair for measure in measures for pair in measure.given}
@@ -117,7 +108,6 @@ def test_every_variant_is_exercised(name):
 
 @EVERY_JUDGED_VARIANT
 def test_judged_metrics_agree_with_the_oracle(texts, queries_of, block_of):
-    """The kernel gives each of 309 queries what the paper's loops give, NaN where they do, to 1e-12."""
     for text in texts:
         queries = queries_of(text)
         block = block_of(text)
@@ -130,7 +120,6 @@ def test_judged_metrics_agree_with_the_oracle(texts, queries_of, block_of):
 
 @EVERY_JUDGED_VARIANT
 def test_scores_are_one_float_per_query_within_the_range(texts, block_of, scored):
-    """Every value is a float64 that is NaN or lies within what the registry declares, to the last bit."""
     for text in texts:
         block = block_of(text)
         least, greatest = parsed(text).metric.range
@@ -152,14 +141,12 @@ def test_permuting_queries_permutes_scores(texts, queries_of, block_of, scored):
 
 
 def in_parts(queries: list[PlainQuery]) -> dict[int, list[JudgedBlock]]:
-    """The first 28 queries in blocks of one, two and seven, with the rows of the block of all."""
     block = plain_block(queries)
     return {w: [columns(block, range(start, start + w)) for start in range(0, 28, w)] for w in (1, 2, 7)}
 
 
 @CUT_WITHIN
 def test_neighbours_change_no_bit(texts, scored, made):
-    """A query alone, in a pair, and among six others scores the bits it scores among 308 others."""
     for text in texts:
         expected = scored(text)[:28]
         for width, parts in made(text, in_parts).items():
@@ -168,12 +155,10 @@ def test_neighbours_change_no_bit(texts, scored, made):
 
 
 def padded(queries: list[PlainQuery]) -> JudgedBlock:
-    """All queries, with rows of padding below the longest list."""
     return plain_block(queries, padding=40)
 
 
 def unpadded(queries: list[PlainQuery]) -> list[JudgedBlock]:
-    """The first 20 queries, each by itself and without padding."""
     return [plain_block([query]) for query in queries[:20]]
 
 
@@ -188,7 +173,6 @@ def test_padding_changes_no_bit(texts, scored, made):
 
 
 def test_memory_layout_changes_no_bit(graded_block, probability_block):
-    """Blocks whose arrays lie column by column, as NumPy's `matrix[:, idx]` leaves them, score the same bits."""
     changed = []
     blocks = [
         (block, JudgedBlock(**{name: np.asfortranarray(getattr(block, name)) for name in ARRAYS}))
@@ -215,7 +199,6 @@ def test_memory_maps_change_no_bit(texts, scored, mapped):
 def mapped(
     graded_block: JudgedBlock, probability_block: JudgedBlock, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[bool, JudgedBlock]:
-    """Both blocks, their arrays of numbers mapped from files; the key says whether grades are probabilities."""
     found = {}
     for are_probabilities, block in ((False, graded_block), (True, probability_block)):
         folder = tmp_path_factory.mktemp("mapped")
@@ -242,18 +225,15 @@ def test_unjudged_documents_below_all_others_change_nothing(texts, scored, made)
 
 
 def longer(queries: list[PlainQuery]) -> JudgedBlock:
-    """The queries with two documents more, which nobody judged."""
     return plain_block([PlainQuery((*query.ranking, None, None), query.missed, query.n_documents) for query in queries])
 
 
 @cache
 def promotion(rel: float) -> Make:
-    """Blocks of queries before and after each document that is relevant at `rel` overtakes a worse one above it."""
     return lambda queries: tuple(map(plain_block, promotions(queries, rel)))
 
 
 def promotions(queries: list[PlainQuery], rel: float) -> tuple[list[PlainQuery], list[PlainQuery]]:
-    """Queries before and after each relevant document changes places with a worse one right above it."""
     before, after = [], []
     for query in queries:
         for rank in range(1, min(len(query.ranking), 15)):
@@ -266,7 +246,6 @@ def promotions(queries: list[PlainQuery], rel: float) -> tuple[list[PlainQuery],
 
 
 def promotion_may_hurt(text: str) -> bool:
-    """The families where a better ranking can score worse, each shown by an example below."""
     measure = parsed(text)
     over_hits = measure.parameters.get("denominator") == "hits"
     at_the_cutoff = measure.k is not None and (over_hits or measure.metric.name.startswith(("kendall", "ap_corr")))
@@ -311,7 +290,6 @@ HURT = [  # measure, grades before and after a promotion, scores
 
 @pytest.mark.parametrize(("text", "before", "after", "score", "promoted"), HURT)
 def test_promotion_may_hurt(text, before, after, score, promoted):
-    """The families of `promotion_may_hurt` each have a ranking that scores worse after a promotion."""
     found = scores(text, plain_block([ranked(*before), ranked(*after)]))
 
     assert promotion_may_hurt(text)
@@ -335,7 +313,6 @@ NORMALISED = (
 
 @over(NORMALISED)
 def test_the_ideal_ranking_scores_1(texts, block_of):
-    """All judged documents, the best first, score 1 on every metric normalised by the judgments, or are undefined."""
     for text in texts:
         block = block_of(text)
         values = scores(text, block.ideal())
@@ -374,7 +351,6 @@ DO_NOT_LOOK_FOR_RELEVANT = (
 
 @over(without(*DO_NOT_LOOK_FOR_RELEVANT))
 def test_no_relevant_documents(texts):
-    """Where nothing relevant is judged, what divides by the relevant documents is NaN, and what adds them up is 0."""
     for text in texts:
         values = scores(text, plain_block([ranked(0, None, -1, 0, missed=[0]), ranked(missed=[0])]))
         undefined = parsed(text).metric.name in UNDEFINED_WITHOUT_RELEVANT
@@ -384,7 +360,6 @@ def test_no_relevant_documents(texts):
 
 @EVERY_JUDGED_VARIANT
 def test_nothing_retrieved(texts):
-    """An empty list scores 0, but for what is missed, left alone or not known, and what compares nothing."""
     for text in texts:
         relevant = 1 if "probability" in text else 4
         value = scores(text, plain_block([ranked(missed=[relevant, 0], n_documents=10)]))[0]
@@ -428,7 +403,6 @@ def test_rel_must_be_above_0(texts):
     "text", [text for name, texts in VARIANTS.items() for text in texts if METRICS[name].input == "ratings"]
 )
 def test_rating_metrics_agree_with_the_oracle(text):
-    """The kernel gives each of 300 users what the plain loops give, to 1e-12."""
     measure = parsed(text)
     users = random_ratings(np.random.default_rng(5), 300)
     if "rel" in measure.parameters:  # probabilities, many of them equal

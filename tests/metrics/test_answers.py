@@ -22,7 +22,6 @@ def test_nugget_scores_of_a_hand_worked_answer():
 
 
 def test_without_vital_nuggets_their_scores_are_undefined():
-    """Nothing can be said of vital nuggets where there are none; of no nuggets at all, nothing."""
     found = nugget_scores(np.array([False]), np.array([0.5]))
 
     assert {name for name, score in found.items() if math.isnan(score)} == {"vital_score", "strict_vital_score"}
@@ -45,7 +44,6 @@ def test_citation_scores_of_a_hand_worked_answer():
 
 
 def test_an_answer_without_citations_has_a_recall_of_0_and_no_precision():
-    """Its sentences are not supported, and there is no citation to be wrong; of no sentences both are undefined."""
     found = citation_scores(np.array([0, 1]), np.array([np.nan, np.nan]))
 
     assert found["citation_recall"] == found["strict_citation_recall"] == 0

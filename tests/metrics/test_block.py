@@ -8,7 +8,6 @@ from tests.support.blocks import ARRAYS, judged_block, plain_block, ranked
 
 
 def test_relevant_compares_raw_grades():
-    """Of grades 2, 0, -1 and 0.5 only the first reaches 1, the first and the last reach 0.5."""
     block = judged_block(ranks=[[1, 2, 5, 9]], grades=[[2, 0, -1, 0.5]])
 
     assert block.relevant(1)[:, 0].tolist() == [True, False, False, False]
@@ -22,7 +21,6 @@ def test_padding_is_never_relevant():
 
 
 def test_n_relevant_counts_what_was_missed():
-    """One document of grade 1 retrieved and two of grade 2 and 3 missed: three reach 1, two reach 2, one reaches 3."""
     block = judged_block(ranks=[[4]], grades=[[1]], missed=[[2, 3, 0, -1]])
 
     assert [block.n_relevant(rel).tolist() for rel in (1, 2, 3, 4)] == [[3], [2], [1], [0]]
@@ -30,13 +28,11 @@ def test_n_relevant_counts_what_was_missed():
 
 @pytest.mark.parametrize("rel", [0, -1, float("nan")])
 def test_a_threshold_that_makes_nothing_of_grade_0_relevant_is_refused(rel):
-    """A threshold of 0 or below, or none at all, is refused and named."""
     with pytest.raises(ValueError, match="rel must be above 0, found"):
         judged_block(ranks=[[1]], grades=[[1]]).relevant(rel)
 
 
 def test_ideal_ranks_all_judgments_by_grade():
-    """Grades 0 and 3 retrieved, 1 and -1 missed: the ideal list is 3, 1, 0, -1 at ranks 1 to 4."""
     ideal = judged_block(ranks=[[2, 7]], grades=[[0, 3]], missed=[[1, -1]], n_documents=[50]).ideal()
 
     assert ideal.ranks[:, 0].tolist() == [1, 2, 3, 4]
@@ -77,7 +73,6 @@ def test_cut_is_the_deepest_rank(k, deepest):
 
 @pytest.mark.parametrize("k", [0, -3])
 def test_cut_below_1_is_refused(k):
-    """Ranks are 1-based, and the message says what was found."""
     with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
         cut(k)
 
@@ -120,7 +115,6 @@ def test_sum_down_of_booleans_counts():
 
 
 def test_sum_down_of_nothing_is_0():
-    """No rows add up to 0, in one column and in several."""
     assert sum_down(np.zeros((0, 1))).tolist() == [0.0]
     assert sum_down(np.zeros((0, 2))).tolist() == [0.0, 0.0]
 

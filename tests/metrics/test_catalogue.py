@@ -61,14 +61,12 @@ OF_ALL_LISTS = [text for text in CATALOGUE_VARIANTS if parsed(text).metric.per =
 
 @pytest.fixture(scope="module")
 def sets() -> list[tuple[PlainCatalogue, CatalogueBlock]]:
-    """Random sets of lists, plain and as blocks."""
     rng = np.random.default_rng(8)
     return [(found, recommended_block(found)) for found in (random_catalogue(rng) for _ in range(300))]
 
 
 @pytest.mark.parametrize("text", OF_ALL_LISTS)
 def test_figures_agree_with_the_oracle(text, sets):
-    """The kernel gives each of 300 random sets of lists what the plain loops give, to 1e-12, within the range."""
     measure = parsed(text)
     for found, block in sets:
         value = measure.metric.function(block, **measure.arguments(max_grade=1))
@@ -80,7 +78,6 @@ def test_figures_agree_with_the_oracle(text, sets):
 
 @pytest.fixture(scope="module")
 def renamings(sets) -> list[tuple[CatalogueBlock, CatalogueBlock, CatalogueBlock]]:
-    """Sets of lists, the same with other numbers for the documents, and these in another order."""
     rng, made = np.random.default_rng(9), []
     for found, block in sets[:100]:
         same = _renamed(found, rng.permutation(found.n_documents).tolist())
@@ -89,7 +86,6 @@ def renamings(sets) -> list[tuple[CatalogueBlock, CatalogueBlock, CatalogueBlock
 
 
 def _renamed(found: PlainCatalogue, numbers: list[int]) -> PlainCatalogue:
-    """The same with these numbers for the documents of the catalogue."""
     number = {document: document for column in (*found.lists, *found.consumed, *found.grades) for document in column}
     number |= dict(enumerate(numbers))
     order = np.argsort(numbers)
@@ -105,7 +101,6 @@ def _renamed(found: PlainCatalogue, numbers: list[int]) -> PlainCatalogue:
 
 @pytest.mark.parametrize("text", OF_ALL_LISTS)
 def test_numbers_and_the_order_of_lists_do_not_matter(text, renamings):
-    """Other numbers for the documents, and the lists in another order, give the same bits but for sums over them."""
     measure = parsed(text)
     has_groups = measure.metric.function.__module__ == exposure.__name__
     for blocks in renamings:
@@ -116,7 +111,6 @@ def test_numbers_and_the_order_of_lists_do_not_matter(text, renamings):
 
 
 def test_the_rows_of_a_sparse_matrix():
-    """Rows {1: 5}, {} and {0: 2, 3: 4}, asked for from the last to the first and once more."""
     matrix = sparse([{1: 5.0}, {}, {0: 2.0, 3: 4.0}])
 
     places, columns, values = matrix.of(np.array([2, 1, 0, 2]))

@@ -10,7 +10,6 @@ from rankledger.metrics.registry import METRICS
 
 
 def test_the_default_profile_is_trec_eval():
-    """Ties by id, descending; float32 scores; missing and undefined queries score 0; the unjudged are not relevant."""
     expected = {
         "ties": "doc_id_desc",
         "score_precision": "float32",
@@ -65,7 +64,6 @@ def test_profiles_cannot_be_changed():
 
 
 def test_an_order_of_ties_that_a_metric_has_of_its_own_must_hold_together_too():
-    """scikit-learn's nDCG is a mean over all orders of ties, which a depth and a condensed list do not leave exact."""
     with pytest.raises(ValueError, match="choose other ties, or remove the depth"):
         PROFILES["sklearn"].with_conventions(unjudged_documents="condensed", depth=3)
 

@@ -22,7 +22,6 @@ EVERY_VARIANT = each("text", TEXTS)
 
 
 def relevant_to(**documents: str) -> dict[str, dict[int, float]]:
-    """Judgments of documents by the digits of the subtopics that each is relevant to."""
     return {document: {int(digit): 1.0 for digit in digits} for document, digits in documents.items()}
 
 
@@ -105,7 +104,6 @@ def test_hand_worked_queries(text, query, expected):
 
 
 def test_terms():
-    """What each document adds, and what makes it up; a list that ends two evidence sets at once adds both."""
     terms = alpha_ndcg.terms(diverse_block([TWO_SUBTOPICS]), k=3)
 
     assert terms.factors["subtopics"].ravel().tolist() == [1, 2, 1]
@@ -118,7 +116,6 @@ def test_terms():
 
 @EVERY_VARIANT
 def test_agreement_with_the_loops(text, queries, block):
-    """The kernel gives each of 301 queries what the loops give, and NaN where no document is relevant to a subtopic."""
     measure = parsed(text)
     arguments = measure.arguments(max_grade=1)
     expected = [getattr(oracle, measure.metric.name)(query, **arguments) for query in queries]
@@ -129,19 +126,16 @@ def test_agreement_with_the_loops(text, queries, block):
 
 @pytest.fixture(scope="module")
 def single(queries: list[DiverseQuery]) -> list[JudgedBlock]:
-    """Each of the first 100 queries in a block of its own."""
     return [diverse_block([query]) for query in queries[:100]]
 
 
 @pytest.fixture(scope="module")
 def padded(queries: list[DiverseQuery]) -> JudgedBlock:
-    """All queries, with 20 rows of padding."""
     return diverse_block(queries, padding=20)
 
 
 @EVERY_VARIANT
 def test_neighbours_padding_and_their_subtopics_change_no_bit(text, block, single, padded):
-    """A query alone, whose block has fewer rows and fewer subtopics, scores the bits that it scores among others."""
     alone = [scores(text, query)[0] for query in single]
 
     np.testing.assert_array_equal(alone, scores(text, block)[:100])
@@ -156,14 +150,12 @@ def test_taking_queries_takes_their_subtopics(text, block):
 
 
 def test_a_depth_cuts_the_ranking(queries, block):
-    """A block cut at 4 scores what the lists' first four documents score."""
     cut = diverse_block([DiverseQuery(query.ranking[:4], query.judged) for query in queries])
 
     assert differing(block.cut_at(4), cut) == []
 
 
 def test_condensing_leaves_unjudged_documents_out(queries, block):
-    """A condensed block scores what the lists score without the documents that have no grade of at least 0."""
     kept = [
         DiverseQuery(tuple(d for d in query.ranking if max(query.judged.get(d, {0: -1}).values()) >= 0), query.judged)
         for query in queries
@@ -173,13 +165,11 @@ def test_condensing_leaves_unjudged_documents_out(queries, block):
 
 
 def differing(one: JudgedBlock, other: JudgedBlock) -> list[str]:
-    """The measures by which two blocks do not have the same bits."""
     return [text for text in TEXTS if not np.array_equal(scores(text, one), scores(text, other), equal_nan=True)]
 
 
 @pytest.mark.parametrize("k", [None, 1, 5, 100])
 def test_with_one_subtopic_they_are_the_metrics_of_the_query(graded_block, k):
-    """alpha 0: nDCG of binary gains and RBP; err_ia is binary ERR over that of relevant documents; strec is success."""
     relevant = graded_block.grades >= 1
     binary = JudgedBlock(
         **{name: getattr(graded_block, name) for name in JudgedBlock.__dataclass_fields__}

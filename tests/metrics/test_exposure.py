@@ -14,7 +14,6 @@ LN2, NAN = math.log(2), math.nan
 
 
 def block(*lists: list[int], judged: list[dict[int, float]], groups: list[list[int]]) -> CatalogueBlock:
-    """The block of these lists of documents of these groups."""
     depth = max(map(len, lists))
     grades = [[own.get(document, np.nan) for document in column] for column, own in zip(lists, judged, strict=True)]
     padded = [column + [np.nan] * (depth - len(column)) for column in grades]
@@ -46,7 +45,6 @@ def test_patience_is_a_part(metric, p):
 
 
 def divergence(*shares: tuple[float, float]) -> float:
-    """The Jensen-Shannon divergence of two distributions, given the pairs of their shares."""
     pairs = [(share, (p + q) / 2) for p, q in shares for share in (p, q) if share]
     return sum(share * math.log(share / middle) for share, middle in pairs) / 2
 

@@ -33,13 +33,11 @@ def test_a_given_score_is_any_number_and_the_higher_the_better_by_default():
 
 
 def test_the_name_may_be_another_tools_measure():
-    """MLflow has no `@` in a name: the key is that of our own measure."""
     assert str(external_measure("ndcg@10")) == "ndcg@10"
     assert external_measure("ndcg@10").key == Measure.parse("ndcg@10").key == "ndcg_at_10"
 
 
 def test_the_fingerprint_is_of_the_name_and_the_better_end():
-    """It is the same under every profile and for every range; not that of another score, end or our own measure."""
     fingerprint = external_measure("ndcg").fingerprint(TREC_EVAL)
 
     assert fingerprint == external_measure("ndcg", "higher", (0, 1)).fingerprint(PROFILES["ranx"])

@@ -321,7 +321,6 @@ TABLES = [COUNTS, SETS, RANKING, INCOMPLETE, GAIN, CASCADE, READING, BLENDED, CO
 
 
 def read(text: str) -> PlainQuery:
-    """Read one list."""
     lists, _, size = text.partition("of")
     retrieved, _, missed = lists.partition("|")
     ranking = tuple(None if grade == "-" else float(grade) for grade in retrieved.split())
@@ -329,7 +328,6 @@ def read(text: str) -> PlainQuery:
 
 
 def scores(text: str, lists: str) -> np.ndarray:
-    """Score lists by the measure that `text` writes."""
     measure = Measure.parse(text)
     return measure.metric.function(plain_block([*map(read, lists.split(";"))]), **measure.arguments(max_grade=None))
 
@@ -436,7 +434,6 @@ def test_the_factors_of_compatibility():
     ],
 )
 def test_ap_correlation_as_published(truth, estimate, published):
-    """The examples of the R package ircor, by an author of the treatment of ties: `tauAP` of its manual and README."""
     ordered = [grade for _, grade in sorted(zip(estimate, truth, strict=True), reverse=True)]
 
     assert agreement.ap_corr(plain_block([PlainQuery(tuple(ordered))])) == pytest.approx([published], abs=5e-8)

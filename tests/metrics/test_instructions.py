@@ -17,7 +17,6 @@ Judged = Sequence[Sequence[str]]
 
 
 def block_of(rankings: Sequence[str], documents: Judged) -> JudgedBlock:
-    """Rankings of documents that are letters; each query's documents are graded 1 and numbered over all queries."""
     found = [
         [(rank, document) for rank, document in enumerate(ranking, 1) if document in own]
         for ranking, own in zip(rankings, documents, strict=True)
@@ -55,7 +54,6 @@ def test_p_mrr_of_documents_that_neither_output_has():
 
 
 def test_p_mrr_is_undefined_without_changed_documents_or_an_output():
-    """Nothing changed; no output under one of the instructions; and no model of that name."""
     documents = ["", "a", "a"]
 
     np.testing.assert_array_equal(scores(["a", "", "a"], ["a", "a", ""], documents), [np.nan] * 3)
@@ -65,7 +63,6 @@ def test_p_mrr_is_undefined_without_changed_documents_or_an_output():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_p_mrr_is_what_the_loops_give(seed):
-    """300 random queries; in another order and with padding each has the same bits."""
     rng = np.random.default_rng(seed)
     letters = [*"abcdefghijklmnop"]
     draw = [["".join(rng.permutation(letters)[: rng.integers(0, 14)]) for _ in range(300)] for _ in range(3)]
@@ -84,7 +81,6 @@ def test_robustness_of_a_query_is_its_ndcg(graded_block):
 
 
 def test_paired_accuracy_of_a_query():
-    """Right: the only relevant document first. Wrong: second; first of two relevant ones. Undefined: none relevant."""
     block = judged_block(ranks=[[1], [2], [1], [1]], grades=[[1], [1], [2], [0]], missed=[[0], [], [1], []])
 
     np.testing.assert_array_equal(paired_accuracy(block), [1, 0, 0, np.nan])

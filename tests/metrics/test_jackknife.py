@@ -15,7 +15,6 @@ FIGURES |= {"item_coverage@2": partial(item_coverage, k=2)}
 
 
 def random_block(seed: int, n_queries: int) -> CatalogueBlock:
-    """Lists of 0 to 5 of 30 documents, a few of them much more often than others."""
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.full(30, 0.3))
     shares = (shares + 0.01) / 1.3
@@ -60,7 +59,6 @@ def test_with_as_many_groups_as_queries_it_is_the_plain_jackknife(figure):
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_clusters_are_dealt_to_groups_in_their_order(figure):
-    """Ten clusters in four groups: 0 4 8, 1 5 9, 2 6, 3 7, each left out with all its queries."""
     block, rng = random_block(2, 60), np.random.default_rng(3)
     clusters = np.concatenate([np.arange(10), rng.integers(0, 10, 50)])
     lists = lists_of(block)
@@ -99,7 +97,6 @@ def test_one_cluster_has_no_error():
 
 
 def test_a_figure_that_hangs_on_one_query_has_no_error():
-    """Without one of two lists no pair of lists is left."""
     assert math.isnan(delete_a_group_error(personalization, catalogue_block([[0], [1], []], 2)))
 
 
@@ -117,7 +114,6 @@ def test_no_list_is_looked_at_more_than_twice(figure, monkeypatch):
 
 
 def test_documents_outside_the_catalogue_are_left_out_too():
-    """Lists 0, 1 and 2 3 of a catalogue of two: without each of them the entropies are log2 3, log2 3 and 1."""
     block = CatalogueBlock(np.array([[0, 1, 2], [-1, -1, 3]], dtype=np.int32), 2)
     mean = (2 * math.log2(3) + 1) / 3
     expected = math.sqrt(2 / 3 * (2 * (math.log2(3) - mean) ** 2 + (1 - mean) ** 2))

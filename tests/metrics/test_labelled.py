@@ -25,7 +25,6 @@ AREAS = {auc: pooled_auc, pr_auc: pooled_pr_auc}
 
 
 def users(seed: int, n_users: int = 60) -> RatingsBlock:
-    """Users with one to twelve pairs, some with a taste for clicking; a tenth of the scores are equal to others."""
     rng = np.random.default_rng(seed)
     labels, scores, weights = [], [], []
     for size in rng.integers(1, 13, n_users):
@@ -37,7 +36,6 @@ def users(seed: int, n_users: int = 60) -> RatingsBlock:
 
 
 def in_one(block: RatingsBlock, times: np.ndarray | None = None) -> RatingsBlock:
-    """All pairs as one user's, each user's weights so many times."""
     there = ~np.isnan(block.ratings.T)
     weights = block.pair_weights * (np.ones(there.shape[0]) if times is None else times)
     columns = (list(own.T[there]) for own in (block.ratings, block.predictions, weights))
@@ -45,7 +43,6 @@ def in_one(block: RatingsBlock, times: np.ndarray | None = None) -> RatingsBlock
 
 
 def repeated(block: RatingsBlock) -> RatingsBlock:
-    """The block with each pair as often as it weighs, and no weights."""
     columns = []
     for own in (block.ratings, block.predictions):
         pairs = zip(own.T, block.pair_weights.T, strict=True)
@@ -103,7 +100,6 @@ def test_positive_pairs_weigh_from_rel():
 
 @pytest.mark.parametrize("metric", [log_loss, brier, calibration_error])
 def test_scores_that_are_no_probabilities_are_refused(metric):
-    """An area takes any scores, a loss says which one it cannot take."""
     block = ratings_block(ratings=[[1, 0]], predictions=[[3.5, 0.5]])
 
     assert auc(block).item() == 1
@@ -125,7 +121,6 @@ def test_bins_are_whole(bins):
     ],
 )
 def test_a_weight_of_2_is_a_pair_twice(metric):
-    """Weights of 1 to 3 give what the pairs give that stand there once to three times."""
     block = users(1)
 
     np.testing.assert_allclose(metric(block), metric(repeated(block)), rtol=1e-12, atol=1e-12)
@@ -134,7 +129,6 @@ def test_a_weight_of_2_is_a_pair_twice(metric):
 @pytest.mark.parametrize("binning", ["width", "mass"])
 @pytest.mark.parametrize("metric", [auc, pr_auc, calibration_error, lauc])
 def test_neighbours_change_no_bit(metric, binning):
-    """A user alone has the bits of a user among 60, with and without padding."""
     options = {"binning": binning} if metric is calibration_error else {"k": 3} if metric is lauc else {}
     block = users(2)
     there = ~np.isnan(block.ratings)
@@ -149,7 +143,6 @@ def test_neighbours_change_no_bit(metric, binning):
 
 @pytest.mark.parametrize("metric", AREAS)
 def test_pseudo_values_add_up_to_the_figure_of_all_pairs(metric):
-    """Their mean, weighted as users weigh, is what the oracle gives for all pairs, wherever the blocks are cut."""
     block = repeated(users(3))
     halves = [block, users(4)]
     values = AREAS[metric](halves)[0]
@@ -165,7 +158,6 @@ def test_pseudo_values_add_up_to_the_figure_of_all_pairs(metric):
 
 @pytest.mark.parametrize("metric", AREAS)
 def test_pseudo_values_are_the_derivative(metric):
-    """A user who weighs 1.0001 times as much moves the area as the mean of the pseudo-values moves, to 0.1%."""
     block = users(5)
     values, weight = AREAS[metric]([block])[0], block.weight
     figure, step = metric(in_one(block))[0], 1e-4
@@ -179,7 +171,6 @@ def test_pseudo_values_are_the_derivative(metric):
 
 @pytest.mark.parametrize("metric", AREAS)
 def test_the_error_of_a_pooled_area_is_that_of_drawing_users_again(metric):
-    """200 users drawn 600 times: the spread of the area is what the pseudo-values say, to 10%."""
     block = users(6, 200)
     values, weight = AREAS[metric]([block])[0], block.weight
     figure = metric(in_one(block))[0]
@@ -191,7 +182,6 @@ def test_the_error_of_a_pooled_area_is_that_of_drawing_users_again(metric):
 
 
 def test_an_interval_of_users_covers_the_area():
-    """300 times 60 users: 95% intervals by pseudo-values hold the area of 10,000 users about as often."""
     truth = auc(in_one(users(8, 10_000)))[0]
     covered = 0
     for seed in range(300):
@@ -206,7 +196,6 @@ def test_an_interval_of_users_covers_the_area():
 
 @pytest.mark.parametrize("binning", ["width", "mass"])
 def test_a_pooled_calibration_error_has_the_bins_of_all_pairs(binning):
-    """The means of each bin over all users make the error of all pairs, wherever the blocks are cut."""
     blocks = [users(9), users(10, 30)]
     weight = np.concatenate([block.weight for block in blocks])
     means = pooled_calibration_error(blocks, bins=5, binning=binning)

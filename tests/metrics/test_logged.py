@@ -28,7 +28,6 @@ WEIGHTED = log_block(
 
 
 def shown(lists: list[list[tuple[float, float]]]) -> list[dict[str, float]]:
-    """The rows of one query's lists, given (clicked, team) of each document."""
     return [
         {"list": number, "clicked": clicked, "team": team} for number, own in enumerate(lists) for clicked, team in own
     ]
@@ -85,7 +84,6 @@ def test_interleaving_counts_whole_clicks(clicked):
 
 
 def test_the_other_ranker_has_the_opposite_preference():
-    """With 1 - team for team, every preference changes its sign."""
     queries = random_log(np.random.default_rng(3), 100)
     others = [[{**row, "team": 1 - row["team"]} for row in rows] for rows in queries]
 
@@ -94,7 +92,6 @@ def test_the_other_ranker_has_the_opposite_preference():
 
 @pytest.mark.parametrize("factor", [0.5, 8])
 def test_what_is_normalised_by_weights_does_not_move_with_them(factor):
-    """Weights that are all twice as large change neither SNIPS nor what the sample is worth."""
     queries = random_log(np.random.default_rng(4), 100)
     block = log_block(queries)
     scaled = log_block([[{**row, "weight": row["weight"] * factor} for row in rows] for rows in queries])
@@ -106,7 +103,6 @@ def test_what_is_normalised_by_weights_does_not_move_with_them(factor):
 
 @pytest.mark.parametrize("text", [text for name in LOGS_ORACLE for text in VARIANTS[name]])
 def test_measures_of_logs_agree_with_the_oracle(text):
-    """The kernel gives each of 300 queries what plain loops give, NaN where they do, to 1e-12, and within its range."""
     measure = parsed(text)
     queries = random_log(np.random.default_rng(5), 300)
     arguments = measure.arguments(max_grade=1)
@@ -122,7 +118,6 @@ def test_measures_of_logs_agree_with_the_oracle(text):
 
 @pytest.mark.parametrize("name", LOGS_ORACLE)
 def test_neighbours_do_not_change_a_bit_of_a_query(name):
-    """A query alone has the bits that it has among others, and the order of queries in a log changes none."""
     queries = [rows for rows in random_log(np.random.default_rng(6), 60) if rows]
     together = METRICS[name].function(log_block(queries))
     block = log_block(queries[::-1])

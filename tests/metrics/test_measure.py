@@ -23,7 +23,6 @@ EVERY_VARIANT = sorted({text for texts in VARIANTS.values() for text in texts})
 
 
 def floats(least: float, greatest: float, **options: bool) -> st.SearchStrategy[float]:
-    """Numbers, whole ones among them, as a config may write them."""
     decimals = st.floats(least, greatest, allow_nan=False, **options)
     return decimals | st.integers(int(least) + 1, int(greatest)) if greatest - least > 1 else decimals
 
@@ -54,7 +53,6 @@ NUMBERS = {
 
 @st.composite
 def measures(draw: st.DrawFn) -> str:
-    """The text of any measure that can be written, its parameters in any order."""
     metric: Metric = draw(st.sampled_from(sorted(METRICS.values(), key=lambda metric: metric.name)))
     items = {}
     for parameter in metric.parameters.values():
@@ -86,7 +84,6 @@ def test_str_undoes_parse(text):
 
 @given(measures())
 def test_parse_keeps_every_value(text):
-    """Each parameter that was written has the value that was written, and each other one its default."""
     measure = Measure.parse(text)
     written = re.findall(r"(\w+) = (\[[^\]]*\]|[^,)]+)", text)
     given_values = dict(measure.given)
@@ -125,7 +122,6 @@ def test_canonical_texts_are_kept():
     ],
 )
 def test_texts_are_read_leniently_and_written_one_way(text, canonical):
-    """Blanks, empty parentheses, order and spelling of numbers do not matter, and do not survive."""
     assert str(Measure.parse(text)) == canonical
     assert Measure.parse(text) == Measure.parse(canonical)
 
@@ -262,7 +258,6 @@ def test_a_mistyped_name_gets_a_suggestion(text):
 
 @pytest.mark.parametrize("text", ["ndcg_cut_10" + "_10" * 20_000, "p@" + "9," * 30_000, "x" * 70_000, "(" * 70_000])
 def test_a_text_that_is_too_long_for_a_measure_is_refused_by_its_length(text):
-    """The patterns that read a measure took 20 seconds for 60,000 characters, and the message repeated them all."""
     with pytest.raises(ValueError, match="characters; write a measure of at most 1,000") as error:
         Measure.parse(text)
 
@@ -270,7 +265,6 @@ def test_a_text_that_is_too_long_for_a_measure_is_refused_by_its_length(text):
 
 
 def test_arguments_are_the_functions():
-    """Every parameter of the function gets a value, the given one or the default, and the cutoff is among them."""
     assert Measure.parse("ap(rel=2)@10").arguments(max_grade=3) == {"rel": 2, "denominator": "relevant", "k": 10}
     assert Measure.parse("ap").arguments(max_grade=3) == {"rel": 1, "denominator": "relevant", "k": None}
     assert Measure.parse("avg_rp(cutoffs=[3])").arguments(max_grade=3) == {"cutoffs": (3,), "rel": 1}
@@ -278,7 +272,6 @@ def test_arguments_are_the_functions():
 
 
 def test_arguments_give_the_greatest_grade_where_none_is_named():
-    """Which mean over queries is taken is not the function's business."""
     assert Measure.parse("err").arguments(max_grade=3)["max_grade"] == 3
     assert Measure.parse("err(max_grade=4)").arguments(max_grade=3)["max_grade"] == 4
     assert Measure.parse("rbp(gain=graded)").arguments(max_grade=2)["max_grade"] == 2
@@ -296,7 +289,6 @@ def test_arguments_give_the_greatest_grade_where_none_is_named():
     ],
 )
 def test_weights_and_scale(text, weighted, scale):
-    """Users weigh as much as their pairs, on the metric's scale, unless the mean of their own figures is asked for."""
     assert Measure.parse(text).weighted is weighted
     assert Measure.parse(text).aggregation is scale
 
@@ -337,7 +329,6 @@ def test_keys_tell_measures_apart():
 
 
 def fingerprint(text: str) -> str:
-    """Under the default profile."""
     return Measure.parse(text).fingerprint(TREC_EVAL)
 
 
@@ -367,7 +358,6 @@ def test_one_definition_written_two_ways_has_one_fingerprint(one, other):
 
 
 def test_every_variant_has_its_own_fingerprint():
-    """Measures whose parameters differ have different fingerprints: of all variants only repeated defaults collapse."""
     definitions = {}
     for text in EVERY_VARIANT:
         measure = Measure.parse(text)
@@ -418,7 +408,6 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("convention", [field.name for field in fields(Conventions)])
 def test_any_convention_changes_the_fingerprint_of_a_ranking_measure(convention):
-    """Each convention by itself separates results, but not of rating errors, which rank nothing and have no ties."""
     changed = TREC_EVAL.with_conventions(**{convention: OTHERWISE[convention]})
     ranking, rating = Measure.parse("ndcg@10"), Measure.parse("rmse")
 
@@ -427,7 +416,6 @@ def test_any_convention_changes_the_fingerprint_of_a_ranking_measure(convention)
 
 
 def test_the_name_of_a_profile_is_not_in_a_fingerprint():
-    """Two profiles that choose alike for a measure give it one fingerprint: a definition counts, not who has it."""
     twin = replace(TREC_EVAL, name="twin", tool="another tool", because={})
 
     assert Measure.parse("ndcg@10", twin).fingerprint(twin) == fingerprint("ndcg@10")
@@ -445,7 +433,6 @@ def test_a_default_of_the_profile_is_in_the_fingerprint():
 
 
 def test_measures_are_values():
-    """Equal measures are one key, and a worker process gets the measures that it was sent."""
     measure = Measure.parse("rbp(p=0.5,gain=graded,max_grade=2)@20")
     again = Measure.parse("rbp(max_grade=2,gain=graded,p=0.5)@20")
     sent = [Measure.parse(text) for text in EVERY_VARIANT]
@@ -459,7 +446,6 @@ def test_measures_are_values():
 
 @pytest.mark.parametrize("text", ["dcg(discount=jarvelin,base=1e20)", "rbp(gain=graded,max_grade=1e300)@10"])
 def test_whole_numbers_too_great_for_integers_stay_doubles(text):
-    """They are computed with and written as doubles, and so read back, for NumPy takes no greater integers."""
     measure = Measure.parse(text)
 
     assert Measure.parse(str(measure)) == measure

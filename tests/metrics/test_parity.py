@@ -15,7 +15,6 @@ OF_FEATURES = (exposure_ratio, reo, rsp)
 
 
 def with_history(found, *consumed: list[int], popularity: list[float]):
-    """The block with what each query, and others, consumed before."""
     history = sparse([dict.fromkeys(documents, 1.0) for documents in consumed])
     return found.__class__(**{**vars(found), "history": history, "popularity": np.array(popularity), "n_consumers": 9})
 

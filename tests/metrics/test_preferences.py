@@ -9,7 +9,6 @@ NAN = float("nan")
 
 
 def scores(*judges: list[list[float]], n: int) -> dict[str, float]:
-    """The scores of judges, each of rankings, each of levels; without the names' beginning."""
     found = preference_scores([[np.array(levels) for levels in judge] for judge in judges], n)
     assert [*found] == [*PREFERENCE_NAMES]
     return {name.removeprefix("prefs_"): value for name, value in found.items()}
@@ -29,7 +28,6 @@ def test_one_judge():
 
 
 def test_two_documents_that_were_missed_are_implied_by_nothing():
-    """Of three preferences two are of the document retrieved; that between the others counts as possible alone."""
     found = scores([[3, 2, 1]], n=1)
 
     assert found["simp"] == pytest.approx(2 / 3)
@@ -49,7 +47,6 @@ def test_judges_who_disagree():
 
 
 def test_what_follows_from_two_rankings_of_a_judge():
-    """The first is better than the second, which is better than the third: three preferences; of two judges, two."""
     assert scores([[2, 1, NAN], [NAN, 2, 1]], n=3)["num_prefs_poss"] == 3
     assert scores([[2, 1, NAN]], [[NAN, 2, 1]], n=3)["num_prefs_poss"] == 2
 
@@ -66,7 +63,6 @@ def test_as_many_relevant_documents_as_others():
 
 
 def test_nothing_preferred_is_0():
-    """A judge who finds all documents alike has no preference; without relevant documents there is no share."""
     found = scores([[0, 0]], n=2)
 
     assert set(found.values()) == {0}

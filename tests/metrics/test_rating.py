@@ -102,7 +102,6 @@ def test_pooled_figures_far_from_zero(offset, bias):
 
 
 def test_no_pairs_have_an_origin():
-    """Without any pair the origins are 0, and the means NaN."""
     block = ratings_block([[]], [[]])
 
     assert origins([block]) == origins([]) == (0.0, 0.0)
@@ -111,7 +110,6 @@ def test_no_pairs_have_an_origin():
 
 @pytest.mark.parametrize("metric", [mae, mse, rmse, r2, explained_variance, lambda block: moments(block, (2.9, 0.1))])
 def test_neighbours_change_no_bit(metric):
-    """A user alone has the bits of a user among 99 others, with and without padding."""
     users = random_ratings(np.random.default_rng(7), 100)
     together = metric(ratings_block([ratings for ratings, _ in users], [predictions for _, predictions in users]))
     alone = [metric(ratings_block([ratings], [predictions])) for ratings, predictions in users]

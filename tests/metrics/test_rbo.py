@@ -14,7 +14,6 @@ from tests.metrics.variants import VARIANTS
 
 
 def rankings(lists: Sequence[Sequence[str]]) -> Ranked:
-    """The lists of one model, a document of a query having the same number in every model."""
     rows = [
         (number << 32 | int(document, 36), number, rank)
         for number, documents in enumerate(lists)
@@ -26,7 +25,6 @@ def rankings(lists: Sequence[Sequence[str]]) -> Ranked:
 
 
 def compared(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]], **parameters: Any) -> list[float]:
-    """The overlap of each list with the other model's."""
     return rbo(RankingsBlock(rankings(one), {"bm25": rankings(other)}), model="bm25", **parameters).tolist()
 
 
@@ -74,7 +72,6 @@ def test_overlap_with_nothing():
 
 @pytest.fixture(scope="module")
 def pairs() -> tuple[list[str], list[str]]:
-    """The lists of two models for 300 queries: any lengths, any number of common documents."""
     rng = np.random.default_rng(70)
     pool = np.array([*"abcdefghijklmnopqrstuvwxyz0123456789"])
     lists = [["".join(rng.permutation(pool)[: rng.integers(0, 30)]) for _ in range(300)] for _ in range(2)]
@@ -83,7 +80,6 @@ def pairs() -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("text", VARIANTS["rbo"])
 def test_overlap_agrees_with_the_loops(text, pairs):
-    """The kernel gives each of 300 pairs of lists what the equation gives, whichever of the two comes first."""
     measure = Measure.parse(text)
     parameters = {"k": measure.k, "p": measure.parameters["p"], "form": measure.parameters["form"]}
     expected = [oracle.rbo(one, other, **parameters) for one, other in zip(*pairs, strict=True)]
@@ -96,7 +92,6 @@ def test_overlap_agrees_with_the_loops(text, pairs):
 
 @pytest.mark.parametrize("text", VARIANTS["rbo"])
 def test_no_neighbour_moves_a_bit_of_an_overlap(text, pairs):
-    """A query alone has the bits that it has among 299 others."""
     measure = Measure.parse(text)
     parameters = {"k": measure.k, "p": measure.parameters["p"], "form": measure.parameters["form"]}
     alone = [compared([one], [other], **parameters)[0] for one, other in zip(*pairs, strict=True)]

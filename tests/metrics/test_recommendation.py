@@ -31,12 +31,10 @@ KNOWN = {"popularity": np.array([8.0, 4.0, 1.0, 0.0]), "n_consumers": 8}
 
 
 def recommended(*lists: list[int], n_documents: int = 4, **known) -> CatalogueBlock:
-    """The block of these lists, with the popularity above."""
     return catalogue_block(lists, n_documents, **(KNOWN | known))
 
 
 def of_categories(*categories: list[int]) -> dict[str, Sparse]:
-    """The feature `genre` of documents 0, 1 …"""
     return {"genre": sparse([dict.fromkeys(found, 1.0) for found in categories])}
 
 
@@ -205,27 +203,23 @@ EVERY_VARIANT = each("text", OF_EACH_LIST)
 
 
 def scores(text: str, block: CatalogueBlock) -> Floats:
-    """One value per query of the measure that `text` writes."""
     measure = parsed(text)
     return measure.metric.function(block, **measure.arguments(max_grade=1))
 
 
 @pytest.fixture(scope="module")
 def found() -> list[PlainCatalogue]:
-    """Thirty collections of twelve lists."""
     rng = np.random.default_rng(10)
     return [random_catalogue(rng) for _ in range(30)]
 
 
 @pytest.fixture(scope="module")
 def blocks(found: list[PlainCatalogue]) -> list[CatalogueBlock]:
-    """Each of these collections as a block."""
     return [recommended_block(plain) for plain in found]
 
 
 @EVERY_VARIANT
 def test_scores_agree_with_the_oracle(text, found, blocks):
-    """The kernel gives each of 360 lists what the plain loops give, to 1e-12, NaN where they do, within the range."""
     measure = parsed(text)
     low, high = measure.metric.range
     for plain, block in zip(found, blocks, strict=True):
@@ -264,7 +258,6 @@ def test_deeper_lists_elsewhere_change_no_bit(text, blocks):
 
 @EVERY_VARIANT
 def test_an_empty_list_is_undefined_or_useless(text, blocks):
-    """All are undefined where nothing was recommended, but for serendipity and expected exposure, which are known."""
     block = dataclasses.replace(blocks[0], codes=np.full((3, 12), -1, dtype=np.int32))
     block = dataclasses.replace(block, grades=np.full((3, 12), np.nan))
 
@@ -279,7 +272,6 @@ def test_an_empty_list_is_undefined_or_useless(text, blocks):
 
 @each("text", [text for text in OF_EACH_LIST if parsed(text).k is None and not text.startswith("ee_")])
 def test_a_cutoff_is_a_shorter_list(text, found):
-    """A list cut at 4 scores what the first four documents score that are nothing but a list."""
     measure = parsed(text)
     for plain in found[:10]:
         cut = dataclasses.replace(plain, lists=tuple(column[:4] for column in plain.lists))
@@ -297,14 +289,12 @@ def test_what_is_not_known_is_said(text):
 @pytest.mark.parametrize("k", [0, -1])
 @each("text", [text for text in OF_EACH_LIST if parsed(text).k == 3])
 def test_a_cutoff_below_1_is_refused(text, k, found):
-    """Ranks count from 1."""
     measure = parsed(text)
     with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
         measure.metric.function(recommended_block(found[0]), **measure.arguments(1) | {"k": k})
 
 
 def test_a_less_popular_document_is_never_less_novel(found):
-    """One that fewer queries consumed, in the place of another, raises novelty and tail share, lowers popularity."""
     for plain in found:
         block = recommended_block(plain)
         order = np.argsort(block.popularity, kind="stable").astype(np.int32)
@@ -326,13 +316,11 @@ def test_a_list_like_the_history_is_calibrated(found):
 
 @pytest.fixture(scope="module")
 def others() -> list[CatalogueBlock]:
-    """Fifty more collections, each of a seed of its own."""
     return [recommended_block(random_catalogue(np.random.default_rng(seed))) for seed in range(50)]
 
 
 @each("text", [text for text in OF_EACH_LIST if "feature" in text])
 def test_few_and_many_columns_give_the_same_bits(text, others):
-    """Among a hundred thousand times as many columns, most of them empty, the same features give the same bits."""
     for block in others:
         features = {
             name: Sparse(feature.starts, feature.columns * 100_000, feature.values)

@@ -30,7 +30,6 @@ EVERY_METRIC = each("metric", METRICS)
 
 
 def test_the_registry_holds_what_was_asked_for():
-    """The metrics of the five documents, and those that the project adds, under our names."""
     asked = """
         p r f1 f success tp fp fn tn rr ap rprec rp avg_rp iprec ap11 cg dcg ndcg rbp err rankscore kendall_distance
         kendall_tau judged bpref mae mse rmse user_coverage item_coverage
@@ -64,7 +63,6 @@ def test_every_public_metric_function_is_registered():
 
 @EVERY_METRIC
 def test_names_are_keys_and_function_names(metric):
-    """One name for the entry, the metric and the function, of the characters that a measure may be written with."""
     assert METRICS[metric.name] is metric
     assert metric.function.__name__ == metric.name
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
@@ -72,7 +70,6 @@ def test_names_are_keys_and_function_names(metric):
 
 @EVERY_METRIC
 def test_every_metric_is_described(metric):
-    """Title, formula and reference say something, the range runs upwards, and the version counts from 1."""
     assert metric.title
     assert metric.formula
     assert len(metric.reference) > 10
@@ -83,7 +80,6 @@ def test_every_metric_is_described(metric):
 
 @EVERY_METRIC
 def test_docstrings_name_every_parameter(metric):
-    """Each option of the function stands under Args, `block` only if the metric needs more of it than the others do."""
     text = inspect.getdoc(metric.function)
     described = re.findall(r"^    (\w+):", text.partition("Args:\n")[2].partition("\n\n")[0], flags=re.MULTILINE)
     options = [name for name in inspect.signature(metric.function).parameters if name != "block"]
@@ -124,7 +120,6 @@ def test_parameters_are_those_of_the_function(metric):
 
 @EVERY_METRIC
 def test_cutoffs_follow_the_function(metric):
-    """`@k` is refused without a parameter k, required where k has no default, optional where it may be None."""
     k = inspect.signature(metric.function).parameters.get("k")
     expected = "refused" if k is None else "required" if k.default is inspect.Parameter.empty else "optional"
 
@@ -140,7 +135,6 @@ NAMED = {
 
 
 def test_which_cutoffs_and_parameters_are_required():
-    """Seven metrics need a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
     required = {
         (name, parameter.name)
         for name, metric in METRICS.items()
@@ -181,7 +175,6 @@ DEFAULTS = """
 
 
 def test_defaults_that_hold_unless_a_measure_says_otherwise():
-    """The defaults of the trec_eval profile, and the documented ones of metrics that trec_eval lacks."""
     found = {
         name: [
             f"{parameter.name}={parameter.default}".replace(" ", "")
@@ -195,7 +188,6 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
 
 
 def test_a_document_is_relevant_from_grade_1_by_default():
-    """Every metric with a threshold has 1 as its default, those of gain for one gain; rating errors have none."""
     with_threshold = {name for name, metric in METRICS.items() if "rel" in metric.parameters}
 
     assert all(METRICS[name].parameters["rel"].default == 1 for name in with_threshold)
@@ -212,7 +204,6 @@ def test_a_document_is_relevant_from_grade_1_by_default():
 
 
 def test_directions():
-    """Errors, inversions and what is not known are better lower, counts of what is judged say nothing of quality."""
     directions = {name: metric.direction for name, metric in METRICS.items() if metric.direction != "higher"}
 
     assert directions == {
@@ -226,7 +217,6 @@ def test_directions():
 
 
 def test_inputs():
-    """Rating errors take pairs, what describes recommendations lists, overlap two rankings, all others judgments."""
     inputs = {name: metric.input for name, metric in METRICS.items() if metric.input != "judged"}
 
     assert inputs == {
@@ -242,7 +232,6 @@ def test_inputs():
 
 
 def test_scales_of_aggregation():
-    """Pooled RMSE is the root of a mean of squares, two means are geometric, others are made of several means."""
     scales = {"rmse": ROOT_MEAN_SQUARE, "gmap": GEOMETRIC_MEAN, "gm_bpref": GEOMETRIC_MEAN}
     of_logs = {**dict.fromkeys(["dwell", "satisfied", "snips", "interleaving"], RATIO), "ess": EFFECTIVE_SHARE}
     of_labels = {"auc": LINEARISED, "pr_auc": LINEARISED, "calibration_error": CALIBRATION_ERROR}

@@ -17,7 +17,6 @@ from tests.support.blocks import deeper_block, plain_block, ranked
 
 @pytest.mark.parametrize("k", [None, 1, 3, 50])
 def test_confusion_counts_add_up(graded_block, k):
-    """tp + fp is what was retrieved, tp + fn the relevant documents, and all four the catalogue."""
     positives = tp(graded_block, k=k) + fp(graded_block, k=k)
     relevant = tp(graded_block, k=k) + fn(graded_block, k=k)
 
@@ -34,7 +33,6 @@ def test_rbp_and_its_residual_weigh_at_most_all_ranks(graded_block):
 
 
 def test_inst_without_gains_is_a_walk_like_insq():
-    """Where nothing is gained before the last document, the reader of both reads the same: rank 40 of 1,000."""
     block = plain_block([ranked(*[None] * 39, 1)])
 
     assert inst(block, k=40, max_grade=1) == pytest.approx(insq(block, k=40, max_grade=1), rel=1e-12)
@@ -54,7 +52,6 @@ def test_blended_ratios_without_gains_are_plain_metrics(graded_block, blended, p
 
 @pytest.mark.parametrize("score", [ap11, lambda block: avg_rp(block, cutoffs=range(1, 14))])
 def test_one_document_alone_keeps_its_bits(score):
-    """A block of one judged document and one query, which NumPy adds up in another order, scores as among others."""
     for above in range(12):
         query = ranked(*[None] * above, 1, missed=[1] * (above % 3))
         alone, beside, padded = plain_block([query]), plain_block([query, query]), plain_block([query], padding=3)
@@ -63,7 +60,6 @@ def test_one_document_alone_keeps_its_bits(score):
 
 
 def test_a_perfect_and_a_reversed_order_have_tau_1():
-    """To the last bit, for lists of 2 to 40."""
     sizes = range(2, 41)
     perfect = plain_block([ranked(*range(size, 0, -1)) for size in sizes])
     reverse = plain_block([ranked(*range(1, size + 1)) for size in sizes])
@@ -85,7 +81,6 @@ def test_distance_is_half_the_pairs_tau_leaves():
 
 
 def test_equal_grades_are_the_mean_over_their_orders():
-    """The mean over all true orders of documents of equal grade, which have no ties, for 60 lists of up to 6."""
     rng = np.random.default_rng(12)
     for _ in range(60):
         grades = [int(grade) for grade in rng.integers(0, 3, size=rng.integers(2, 7))]
@@ -103,7 +98,6 @@ def test_equal_grades_are_the_mean_over_their_orders():
 @pytest.mark.parametrize("metric", [kendall_distance, kendall_tau, ap_corr, compat])
 @pytest.mark.parametrize("k", [None, 5])
 def test_counting_by_grade_and_by_row_agree(metric, k, graded_block):
-    """Long lists are counted grade by grade, others row by row: the same bits for 309 queries."""
     long = deeper_block(graded_block, 500)
 
     assert len(graded_block.ranks) <= MANY_ROWS * len(np.unique(graded_block.judged_grades)) < len(long.ranks)

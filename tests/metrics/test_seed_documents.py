@@ -21,30 +21,25 @@ from tests.support.each import each
 
 
 def scores(text: str, *queries: PlainQuery) -> Floats:
-    """One value per query of the measure that `text` writes."""
     measure = Measure.parse(text)
     return measure.metric.function(plain_block(queries), **measure.arguments(max_grade=math.nan))
 
 
 def score(text: str, query: PlainQuery) -> float:
-    """The value of one query."""
     return scores(text, query).item()
 
 
 def mean(values: Floats) -> float:
-    """The macro mean: each query counts equally."""
     weights = np.ones(len(values))
     numerators, denominators = contributions(METRICS["ap"].aggregation, values, weights, undefined_is_zero=True)
     return float(numerators.sum() / denominators.sum())
 
 
 def holds(ours: float, printed: str) -> bool:
-    """Whether ours is within half a unit of the printed figure's last digit."""
     return abs(ours - float(printed)) <= _unit(printed) / 2 + 1e-12
 
 
 def holds_truncated(ours: float, printed: str) -> bool:
-    """Whether ours, cut off after the printed figure's last digit, is that figure."""
     return 0 <= ours - float(printed) < _unit(printed)
 
 
@@ -53,13 +48,11 @@ def _unit(printed: str) -> float:
 
 
 def not_holding(ours: Iterable[float], printed: str) -> list[int]:
-    """The places, from 1, at which a row of printed figures does not hold."""
     figures = printed.split()
     return [i for i, (value, figure) in enumerate(zip(ours, figures, strict=True), start=1) if not holds(value, figure)]
 
 
 def marked(letters: str, missed: int = 0) -> PlainQuery:
-    """The query whose ranking is written R for relevant and N for not, with so many relevant documents missed."""
     return ranked(*(1.0 if letter == "R" else 0.0 for letter in letters.split()), missed=[1.0] * missed)
 
 
@@ -73,7 +66,6 @@ def test_a_figure_holds_within_half_a_unit():
 
 
 def solved(solution: dict[int, float], retrieved: str) -> PlainQuery:
-    """The query whose solution gives items their scores, and which retrieved these items."""
     items = [int(item) for item in retrieved.split()]
     return ranked(
         *(solution.get(item) for item in items), missed=[grade for item, grade in solution.items() if item not in items]
@@ -244,7 +236,6 @@ def test_exact_values(case):
 
 
 def at_every_rank(text: str, query: PlainQuery, n_ranks: int = 10) -> list[float]:
-    """The values of one query at the cutoffs 1, 2 …"""
     return [score(f"{text}@{k}", query) for k in range(1, n_ranks + 1)]
 
 
@@ -269,7 +260,6 @@ def test_means_over_queries(case):
 
 
 def test_misprints_and_truncated_figures():
-    """What is printed differs from ours, and what is right holds."""
     of_a = mean(scores("avg_rp", *A_LISTS[2:]))
     assert of_a == pytest.approx((0.7 + (2 / 5 + 4 / 7) / 2) / 2)
     assert holds_truncated(of_a, "0.5928")

@@ -28,7 +28,6 @@ HAND: Groups = ((1.0, None),)
 
 
 def random_groups(rng: np.random.Generator) -> tuple[Groups, tuple[float, ...]]:
-    """Up to four groups of equal scores, at most 5 documents in all, and up to two judged documents missed."""
     sizes = rng.choice([1, 2, 3], size=rng.integers(1, 4))
     sizes = sizes[np.cumsum(sizes) <= 5]
     grades: list[float | None] = [None, None, -1.0, 0.0, 1.0, 1.0, 2.0]
@@ -38,7 +37,6 @@ def random_groups(rng: np.random.Generator) -> tuple[Groups, tuple[float, ...]]:
 
 @cache
 def orders(groups: Groups, missed: tuple[float, ...]) -> list[PlainQuery]:
-    """The query in every order of its tied documents."""
     return [
         PlainQuery(tuple(itertools.chain(*order)), missed, n_documents=20)
         for order in itertools.product(*(itertools.permutations(group) for group in groups))
@@ -46,7 +44,6 @@ def orders(groups: Groups, missed: tuple[float, ...]) -> list[PlainQuery]:
 
 
 def tied_block(queries: list[tuple[Groups, tuple[float, ...]]]) -> JudgedBlock:
-    """The block of these queries, tied documents in the order in which they are written."""
     block = plain_block([orders(*query)[0] for query in queries])
     first, last = np.full(block.ranks.shape, np.inf), np.full(block.ranks.shape, np.inf)
     for column, (groups, _) in enumerate(queries):
@@ -60,7 +57,6 @@ def tied_block(queries: list[tuple[Groups, tuple[float, ...]]]) -> JudgedBlock:
 
 @cache
 def enumerated(text: str, query: tuple[Groups, tuple[float, ...]]) -> np.ndarray:
-    """The oracle's score of the query in every order of its tied documents; orders of equal grades are scored once."""
     measure = parsed(text)
     oracle, arguments = ORACLE[measure.metric.name], measure.arguments(GREATEST)
     found = {order: oracle(order, **arguments) for order in dict.fromkeys(orders(*query))}
@@ -79,7 +75,6 @@ def bounds_of(text: str, block: JudgedBlock, profile=TREC_EVAL, seed: int = 0) -
 
 @pytest.fixture(scope="module")
 def queries() -> list[tuple[Groups, tuple[float, ...]]]:
-    """Random small queries, most of them with ties."""
     rng = np.random.default_rng(20261120)
     return [random_groups(rng) for _ in range(30)]
 
@@ -91,7 +86,6 @@ def block(queries) -> JudgedBlock:
 
 @pytest.fixture(scope="module")
 def bounds(block) -> dict[str, np.ndarray]:
-    """The bounds of every variant, of all of them at once: the orders that are drawn are the same for all."""
     rule = TREC_EVAL.conventions_of
     measures = [parsed(text) for text in PLAIN_VARIANTS]
     ruled = [(measure, conventional_scores.apply_conventions(block, rule(measure.metric.name))) for measure in measures]
@@ -112,7 +106,6 @@ PLAIN_VARIANTS = [
 
 @over(PLAIN_VARIANTS)
 def test_bounds_are_those_of_all_orders(texts, queries, bounds):
-    """Least and greatest are those among all orders of tied documents and the mean is theirs, wherever said exact."""
     for text in texts:
         names = sampled(parsed(text), TREC_EVAL.conventions)
         found = bounds[text]
@@ -144,7 +137,6 @@ def test_drawn_bounds_lie_among_all_orders(texts, queries, bounds):
 
 
 def test_what_is_drawn_is_said():
-    """Reciprocal rank, average precision, success and nDCG are exact; ERR has a drawn mean, Kendall's tau all three."""
     for text in ("rr@10", "ap", "ap@5", "success@3", "ndcg@10", "p@5", "r@5", "rbp"):
         assert sampled(parsed(text), TREC_EVAL.conventions) == ()
     for text in ("err", "bpref", "iprec(recall=0.5)", "ap(denominator=hits)"):
@@ -176,7 +168,6 @@ def test_bounds_under_a_depth_are_those_of_all_orders_cut_there(text, depth, que
 
 
 def _missed(order: PlainQuery, depth: int) -> tuple[float, ...]:
-    """What a ranking cut at that depth misses."""
     return (*order.missed, *(grade for grade in order.ranking[depth:] if grade is not None))
 
 
@@ -243,7 +234,6 @@ def test_the_mean_of_a_group_of_thousands_is_soon_found(text):
 
 @pytest.mark.parametrize("text", ["err", "ap", "bpref", "kendall_tau", "ndcg@2"])
 def test_a_mean_never_lies_beyond_its_bounds_by_a_rounding(text, block):
-    """The mean of 200 equal scores may differ from them in the last bit; the figures do not."""
     least, mean, greatest = bounds_of(text, block)
 
     defined = ~np.isnan(least)
@@ -281,7 +271,6 @@ def test_queries_without_ties_keep_their_scores(block):
 
 
 def test_the_same_seed_draws_the_same_orders_whatever_the_measures(block):
-    """A drawn mean is the same alone and beside other measures, and another seed draws others."""
     alone = bounds_of("err", block, seed=3)
     measures = [Measure.parse("kendall_tau"), Measure.parse("err")]
     values = np.array(
@@ -295,7 +284,6 @@ def test_the_same_seed_draws_the_same_orders_whatever_the_measures(block):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_shuffled_documents_keep_their_groups(seed, block):
-    """A random order moves documents within their groups alone, each to a rank of its own, grades and rows with it."""
     shuffled = ties.shuffled(block, np.random.default_rng(seed))
     real = np.isfinite(shuffled.ranks)
 
@@ -308,7 +296,6 @@ def test_shuffled_documents_keep_their_groups(seed, block):
 
 
 def test_all_orders_are_drawn_alike():
-    """Two tied documents take either order about equally often: 500 of 1,000 within 5 standard deviations (79)."""
     block = tied_block([(((1.0, 0.0),), ())])
     rng = np.random.default_rng(0)
     first = sum(ties.shuffled(block, rng).grades[0, 0] == 1.0 for _ in range(1000))

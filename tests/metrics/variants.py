@@ -227,7 +227,6 @@ parsed = cache(Measure.parse)
 
 
 def over(texts: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A test over all metrics, which gets as `texts` those of each one's variants that are among these."""
     families: dict[str, list[str]] = {}
     for text in texts:
         families.setdefault(parsed(text).metric.name, []).append(text)

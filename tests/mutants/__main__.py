@@ -70,27 +70,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def sampled(n: int, seed: int) -> list[Mutant]:
-    """The first `n` mutants by a hash of the seed and the mutant's key."""
     every = {mutant.key: mutant for function in functions(ROOT, ROOMS) for mutant in mutants(function)}
     return [every[key] for key in sorted(every, key=lambda key: hashlib.sha256(f"{seed}:{key}".encode()).digest())[:n]]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A test and the functions that it calls, as `path:line`; no test: what importing the tests calls."""
-
     test: str | None
     seconds: float
     called: frozenset[str]
 
     @property
     def file(self) -> str:
-        """Where the test stands."""
         return (self.test or "").partition("::")[0]
 
 
 def recorded(tree: Path, tests: Sequence[str], keep: Path) -> list[Call]:
-    """What each test calls: one run per path of `tests`, kept for as long as no source changes."""
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(tree.rglob("*.py")))).hexdigest()[:16]
     calls = []
     for path in tests:
@@ -109,7 +104,6 @@ def recorded(tree: Path, tests: Sequence[str], keep: Path) -> list[Call]:
 
 
 def tested(tree: Path, mutant: Mutant, calls: Sequence[Call], cpu_seconds: float) -> dict[str, Any]:
-    """Whether the tests that call the mutant's function notice it."""
     path = tree / mutant.function.path
     source, times = path.read_text(encoding="utf-8"), path.stat()
     used, by, outcome = 0.0, "", "survived"
@@ -130,7 +124,6 @@ def tested(tree: Path, mutant: Mutant, calls: Sequence[Call], cpu_seconds: float
 
 
 def batches(function: Function, calls: Sequence[Call]) -> Iterator[dict[str, float]]:
-    """The tests that call a function, with their seconds: those that call little else first, file by file."""
     own = {f"{function.path}:{line}" for line in function.lines}
     files: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
@@ -153,7 +146,6 @@ def batches(function: Function, calls: Sequence[Call]) -> Iterator[dict[str, flo
 
 
 def _run(tree: Path, tests: dict[str, float], cpu_seconds: float) -> tuple[str, str]:
-    """The outcome and the first test that fails."""
     chosen = tree.parent / "chosen.json"
     chosen.write_text(json.dumps({"tests": tests, "cpu_seconds": max(cpu_seconds, 0.0)}), encoding="utf-8")
     files = list(dict.fromkeys(test.split("::")[0] for test in tests))
@@ -195,7 +187,6 @@ def _cpu_of_children() -> float:
 
 
 def summary(sample: Sequence[Mutant], results: dict[str, dict[str, Any]]) -> str:
-    """The counts of each room, and the mutants that were not killed."""
     lines = [f"{'room':12}{'mutants':>8}{'killed':>8}{'survived':>10}{'cut off':>9}"]
     outcomes = Counter((each["room"], each["outcome"]) for each in (results[mutant.key] for mutant in sample))
     for room in (*ROOMS, "all"):

@@ -20,7 +20,6 @@ CUT_OFF = 99  # the exit code when the CPU seconds are used up
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Do what the environment asks for."""
     if record := os.environ.get("MUTANTS_RECORD"):
         config.pluginmanager.register(_Recorder(Path(record), config.rootpath.resolve()))
     if tests := os.environ.get("MUTANTS_TESTS"):
@@ -28,11 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Recorder:
-    """The functions that are called while the tests are collected, and by each test with its fixtures.
-
-    What a fixture of several tests calls counts for each of them.
-    """
-
     def __init__(self, record: Path, root: Path) -> None:
         self._file = record.open("a", encoding="utf-8")
         self._root = root
@@ -60,12 +54,10 @@ class _Recorder:
         return f"{place.as_posix()}:{code.co_firstlineno}" if place.parts[0] in {"metrics", "pipeline"} else ""
 
     def pytest_collection_finish(self) -> None:
-        """A line for what importing and collecting called."""
         self._write(None, self._called)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
-        """Keep what the fixture calls, if it is not made for one test alone."""
         outer, self._called = self._called, set()
         yield
         if fixturedef.scope != "function":
@@ -74,7 +66,6 @@ class _Recorder:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
-        """A line for the test, if it passes."""
         self._called, begun = set(), _cpu_seconds()
         self._trace()
         yield
@@ -85,7 +76,6 @@ class _Recorder:
             self._write(item.nodeid, self._called, _cpu_seconds() - begun)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what fails or is skipped."""
         if not report.passed:
             self._failed.add(report.nodeid)
 
@@ -96,21 +86,17 @@ class _Recorder:
 
 
 class _Chosen:
-    """The chosen tests, each under a time limit by what it usually takes."""
-
     def __init__(self, tests: dict[str, float], cpu_seconds: float) -> None:
         self._tests, self._limit = tests, cpu_seconds
         self._order = {test: place for place, test in enumerate(tests)}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Choose and sort."""
         items[:] = sorted((item for item in items if item.nodeid in self._order), key=lambda i: self._order[i.nodeid])
         for item in items:
             item.add_marker(pytest.mark.timeout(30 + 30 * self._tests[item.nodeid]))
 
     def pytest_runtest_teardown(self) -> None:
-        """Stop when the CPU seconds are used up."""
         if _cpu_seconds() > self._limit:
             pytest.exit("cut off", CUT_OFF)
 

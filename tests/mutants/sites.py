@@ -116,10 +116,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def mutants(function: Function) -> list[Mutant]:
-    """Every mutant of a function's body, in the order of the source.
-
-    Never mutated: docstrings and other texts (f-strings with what they hold), annotations, decorators, defaults.
-    """
+    """Every mutant of a function's body, in the order of the source."""
     numbers = count()
     return [
         Mutant(function, next(numbers), operator, changed, replacement)

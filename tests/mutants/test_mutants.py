@@ -10,7 +10,6 @@ from tests.mutants.sites import ROOMS, functions, mutants, rewrite
 
 
 def tree(folder: Path, source: str) -> Path:
-    """A tree of one module, `metrics/gain.py`."""
     (folder / "metrics").mkdir(parents=True)
     (folder / "metrics" / "gain.py").write_text(source, encoding="utf-8")
     return folder
@@ -33,7 +32,6 @@ def tree(folder: Path, source: str) -> Path:
     ],
 )
 def test_every_change_of_a_body(tmp_path, body, changed):
-    """One node each: docstrings, texts, annotations and defaults stay."""
     source = f'def f(a: int, b=2):\n    """First, 1 < 2."""\n    {body}\n'
     [function] = functions(tree(tmp_path, source), {"metrics": ["metrics"]})
 
@@ -45,7 +43,6 @@ def test_every_change_of_a_body(tmp_path, body, changed):
 
 
 def test_a_sample_has_mutants_of_every_room_that_can_be_compiled():
-    """The same seed gives the same mutants, and a smaller sample is the beginning of a larger one."""
     sample = sampled(150, 0)
 
     assert [mutant.key for mutant in sampled(50, 0)] == [mutant.key for mutant in sample[:50]]

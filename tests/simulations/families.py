@@ -30,7 +30,6 @@ _POPULATIONS: dict[str, Draw] = {
 
 
 def table() -> str:
-    """Markdown: how often any of five equal models is found to differ, and one alone; by sign flips of the five."""
     head = ["differences", "queries", "primary family: 5 models", "1 model", "sign flips, maxT: 5 models"]
     rows = []
     for name, draw in _POPULATIONS.items():
@@ -42,7 +41,6 @@ def table() -> str:
 
 
 def _family(differences: Floats, seed: int) -> tuple[bool, bool, bool]:
-    """Whether anything is found: by the primary family, by that of the first model alone, and by sign flips."""
     rows = [np.full(differences.shape[1], 0.5), *(0.5 + differences)]
     sample = sample_of([scores_of(str(i), row) for i, row in enumerate(rows)], _RESAMPLES, seed)
     pairs = [(str(i), "0") for i in range(1, len(rows))]

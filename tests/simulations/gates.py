@@ -24,8 +24,6 @@ Draw = Callable[[np.random.Generator, int, float], Floats]
 
 
 def skewed(share: float) -> Draw:
-    """Differences of a share of the queries: many small steps up and few large ones down, 0 on average."""
-
     def draw(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
         shape = (AT_A_TIME, n_queries)
         steps = np.where(rng.random(shape) < 0.8, rng.uniform(0.0, 0.25, shape), -rng.uniform(0.0, 1.0, shape))
@@ -35,19 +33,16 @@ def skewed(share: float) -> Draw:
 
 
 def crashes(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
-    """Jitter of 0.02 and crashes of 0.5, on as many queries as make the true mean: 2% for a drop of 0.01."""
     shape = (AT_A_TIME, n_queries)
     return rng.normal(0.0, 0.02, shape) - 0.5 * (rng.random(shape) < -truth / 0.5)
 
 
 def outcomes(draw: Draw, *, margin: float, **settings: Any) -> Iterator[tuple[Outcome, ...]]:
-    """Yield what a gate with a margin finds of each sample, line by line, as `verdicts_of` does."""
     for verdicts in verdicts_of(draw, margin_gate(margin), **settings):
         yield tuple(verdict.outcome for verdict in verdicts)
 
 
 def margin_gate(margin: float, measure: Measure = AP) -> PlannedGate:
-    """Return a gate that holds a difference to a margin, on all queries and in each slice."""
     against = Reference("baseline", None, "baseline")
     gate = planned_gate(tasks=(), measures=(measure,), against=against, margin=margin, slices=("part",))
     return change_gate(gate, on_inconclusive_slice="stop")
@@ -56,17 +51,6 @@ def margin_gate(margin: float, measure: Measure = AP) -> PlannedGate:
 def verdicts_of(
     draw: Draw, gate: PlannedGate, *, truth: float, n_queries: int, draws: int, resamples: int, n_slices: int = 0
 ) -> Iterator[tuple[Verdict, ...]]:
-    """Yield the verdicts of a gate on each of so many samples, line by line.
-
-    Args:
-        draw: draws the scores, of which those of the baseline are taken that are all 0.
-        gate: the gate, without its model.
-        truth: the mean over endlessly many queries, in all slices.
-        n_queries: of each sample.
-        draws: how many samples.
-        resamples: how often each is resampled.
-        n_slices: of how many equal slices each sample consists; each is judged, beside `all`.
-    """
     slices = {f"part={i}": np.arange(n_queries) % n_slices == i for i in range(n_slices)}
     models = [f"model {i}" for i in range(AT_A_TIME)]
     gates = [change_gate(gate, name=model, tasks=(("d", model),)) for model in models]
@@ -89,7 +73,6 @@ _DRAWS = 1_000
 
 
 def table() -> str:
-    """Markdown: what gates find at the margin, beyond it, and without a drop; by population and number of queries."""
     head = ["differences", "queries", "at the margin: pass", "fail", "twice the margin: pass", "no drop: fail", "pass"]
     rows = []
     for name, draw in _POPULATIONS.items():

@@ -11,10 +11,6 @@ _DRAWS, _RESAMPLES = 1_000, 1_500
 
 
 def table() -> str:
-    """Markdown: a row per population; per size, the coverage, the width, the share marked, and the share of surprises.
-
-    A surprise is an interval that is not marked and misses the truth.
-    """
     rows = []
     for name, population in POPULATIONS.items():
         cells = []

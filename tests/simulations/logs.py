@@ -34,7 +34,6 @@ def _shown(slope: float) -> Floats:
 
 
 def _log(rng: np.random.Generator, n_users: int, tilt: float) -> LogBlock:
-    """The rows of 1 to 20 impressions of each user, by a ranker tilted to one end, weighted for the other."""
     users = np.repeat(np.arange(n_users), rng.integers(1, 21, n_users))
     logging, ours = _shown(-tilt), _shown(tilt)
     shown = rng.choice(len(_DOCUMENTS), len(users), p=logging)
@@ -63,7 +62,6 @@ def _scores(name: str, block: LogBlock, measures: tuple[Measure, ...]) -> Scores
 
 
 def _figures(n_users: int, tilt: float) -> dict[str, list[Resampled]]:
-    """By measure, the figure of each draw; and the difference from the logging ranker, whose weights are all 1."""
     found: dict[str, list[Resampled]] = {}
     for part in range(_DRAWS // _AT_A_TIME):
         rng = np.random.default_rng([n_users, part])
@@ -80,7 +78,6 @@ def _figures(n_users: int, tilt: float) -> dict[str, list[Resampled]]:
 
 
 def table() -> str:
-    """Markdown: a row per log and measure; by number of users the coverage, and the share that is marked."""
     head, rows = ["weights up to", "measure", *(f"{n:,} users" for n in _USERS)], []
     for tilt in _TILTS:
         found = [_figures(n_users, tilt) for n_users in _USERS]

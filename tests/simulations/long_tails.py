@@ -25,7 +25,6 @@ def _exponential(rng: np.random.Generator, n_queries: int, truth: float) -> Floa
 
 
 def _paired_costs(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
-    """Costs of a query by two models, each a lognormal factor of what the query costs; the second is dearer."""
     shape = (AT_A_TIME, n_queries)
     query = rng.lognormal(-0.5, 1.0, shape)
     before, after = (query * rng.lognormal(-0.125, 0.5, shape) for _ in range(2))
@@ -36,7 +35,6 @@ _LEVELS: dict[str, Draw] = {"lognormal, σ = 1": _lognormal, "exponential": _exp
 
 
 def table() -> str:
-    """Markdown: wrong passes and false alarms at the limit, by population and number of queries."""
     limit = planned_gate(tasks=(), measures=(_ERROR,), at_most=1.0)
     rows = [_row(f"level: {name}", draw, limit, 1.0) for name, draw in _LEVELS.items()]
     rows.append(_row("difference: paired costs", _paired_costs, margin_gate(0.1, _ERROR), 0.1))

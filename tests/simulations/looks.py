@@ -29,7 +29,6 @@ def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 
 def _rare_gains(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Of 30% of the queries: four of five lose up to 0.25, and one gains up to 1."""
     steps = np.where(rng.random(shape) < 0.8, rng.uniform(-0.25, 0.0, shape), rng.uniform(0.0, 1.0, shape))
     return steps * (rng.random(shape) < 0.3)
 
@@ -55,16 +54,6 @@ _PER_NIGHT = _error(_gate(n_sharing=_GATES))
 def shares_failed(
     draw: Draw, errors: Sequence[float], *, shared: float, n_looks: int, n_series: int, excess: float = 0.0
 ) -> list[float]:
-    """How many of so many series hold at least one failure, by the error of the end that decides one.
-
-    Args:
-        draw: draws the differences.
-        errors: the errors, each in (0, 0.5).
-        shared: the correlation of a query's differences at two looks, in [0, 1].
-        n_looks: looks of a series.
-        n_series: how many series.
-        excess: by how much more than the margin the mean dropped.
-    """
     rng = np.random.default_rng(0)
     failed = np.zeros(len(errors), dtype=int)
     for _ in range(n_series):
@@ -81,12 +70,10 @@ def _figure(differences: Floats) -> Resampled:
 
 
 def _fails(figure: Resampled, error: float) -> bool:
-    """Whether the upper end is below the margin, which the differences are counted from."""
     return figure.kappa >= ENOUGH and tail_end(figure, error, upper=True) < 0
 
 
 def table() -> str:
-    """Markdown: false alarms by the share of the error that looks have in common, then the price in power."""
     head = ["differences", "error in common", f"{_NIGHTS} nights", "with `looks`", f"{_GATES} gates", "`per_night`"]
     rows = []
     for name, draw in _POPULATIONS.items():
@@ -101,7 +88,6 @@ def table() -> str:
 
 
 def _prices() -> str:
-    """How often a drop that one gate finds in 95% of nights is found, and how many more queries find as much."""
     z = NormalDist().inv_cdf
     excess = 0.1 * (z(1 - _ALONE) + z(0.95)) / _N**0.5
     rows, names = [], ("alone", "with `looks`", f"{_GATES} gates, `per_night`")

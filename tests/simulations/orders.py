@@ -21,7 +21,6 @@ _WORTHS: Mapping[str, tuple[float, float]] = {  # standard deviations of the mod
 
 
 def table() -> str:
-    """Markdown: by population and number of queries the coverage, the mean distance, and percentile intervals'."""
     rows = [[name, *(_cell(n, *spreads) for n in _SIZES)] for name, spreads in _WORTHS.items()]
     return markdown(["models", *(f"n = {n}" for n in _SIZES)], rows, "---")
 
@@ -46,7 +45,6 @@ def _cell(n: int, spread: float, apart: float) -> str:
 
 
 def _figures(rng: np.random.Generator, worths: Floats, weights: Floats) -> list[Floats]:
-    """Of both measures the figures of all models, whose scores share the ease of a query and part of the noise."""
     n = len(weights)
     ease, noise = rng.normal(0, 0.2, n), rng.normal(0, 0.1, (_MODELS, n))
     return [(own[:, np.newaxis] + ease + noise + rng.normal(0, 0.1, (_MODELS, n))) @ weights for own in worths]

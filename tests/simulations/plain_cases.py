@@ -32,14 +32,11 @@ def _binomial(ours: float, theirs: float) -> Draw:
 
 
 def _worse(share: float) -> Draw:
-    """Differences of up to 0.2; this share of them are losses."""
     return lambda rng, shape: rng.uniform(0, 0.2, shape) * np.where(rng.random(shape) < share, -1, 1)
 
 
 @dataclass(frozen=True)
 class _Case:
-    """Scores or differences and what is asked of them."""
-
     draw: Draw
     asked: str  # the limit, of a figure (`at least`) or of a difference (`margin`); or the `word` for a pair
     limit: float  # what the truth is held to
@@ -59,7 +56,6 @@ _CASES = {
 
 
 def table() -> str:
-    """Markdown: by case and number of queries, the share that is decided, and wrongly, before and now."""
     rows = []
     for name, case in _CASES.items():
         for n_queries in (30, 50):
@@ -71,7 +67,6 @@ def table() -> str:
 
 
 def _sides(case: _Case, n_queries: int, seed: int) -> Iterator[tuple[int, int]]:
-    """By sample, on which side of the limit it is found to be, before and now; 0 for undecided."""
     values = case.draw(np.random.default_rng(seed), (_AT_A_TIME, n_queries))
     rows = {_BASE: np.zeros(n_queries)} | {f"m{i}": row for i, row in enumerate(values)}
     results = [scores_of(name, row) for name, row in rows.items()]
@@ -82,7 +77,6 @@ def _sides(case: _Case, n_queries: int, seed: int) -> Iterator[tuple[int, int]]:
 
 
 def _before(figure: Resampled, values: Floats, limit: float) -> int:
-    """The side of the whole BCa interval, if enough scores differ from the most frequent one."""
     n_moved = len(values) - int(np.unique(values, return_counts=True)[1].max())
     low, high = interval(figure, "bca", 0.95)
     if n_moved < _ENOUGH or low is None or high is None:
@@ -91,7 +85,6 @@ def _before(figure: Resampled, values: Floats, limit: float) -> int:
 
 
 def _now(case: _Case, sample: Sample, name: str, query_ids: np.ndarray) -> int:
-    """The outcome of a gate, or the word for a pair."""
     if case.asked == "word":
         (line,) = compare(sample, [(name, _BASE)], [AP], _RULE, _TEST, AP)
         return {"better": 1, "worse": -1}.get(effect_label(line, {}), 0)

@@ -24,7 +24,6 @@ _NEEDED = 750  # queries that the plans by past samples should find
 
 
 def _ndcg(rng: np.random.Generator, n_queries: int) -> Floats:
-    """nDCG of which 60% moved a little, cut at 0 and 1."""
     shape = (AT_A_TIME, n_queries)
     before = rng.beta(1.2, 1.8, shape)
     after = np.clip(before + rng.normal(0.0, 0.15, shape), 0.0, 1.0)
@@ -49,7 +48,6 @@ POPULATIONS: Mapping[str, Draw] = MappingProxyType(
 
 
 def true_variation(draw: Draw) -> tuple[Variation, float]:
-    """How the differences of a population vary, and their mean."""
     values = draw(np.random.default_rng(0), _TRUTH).ravel()
     return Variation(values - values.mean()), float(values.mean())
 
@@ -60,7 +58,6 @@ def _unsampled(values: Floats) -> Resampled:
 
 
 def power_reached(draw: Draw, *, mean: float, margin: float, n_queries: int, draws: int, resamples: int) -> float:
-    """Return the share of samples that a gate passes."""
     found = outcomes(
         lambda rng, n, truth: draw(rng, n) - mean + truth,
         margin=margin,
@@ -73,19 +70,6 @@ def power_reached(draw: Draw, *, mean: float, margin: float, n_queries: int, dra
 
 
 def plans_of(draw: Draw, true: Variation, *, margin: float, n_queries: int, draws: int) -> tuple[float, Floats, Floats]:
-    """How past samples plan.
-
-    Args:
-        draw: draws them.
-        true: how the differences vary in truth.
-        margin: the margin to plan for, without a change.
-        n_queries: of each past sample.
-        draws: how many of them.
-
-    Returns:
-        The share that is refused; of the others the power that the number planned really has, and whether the interval
-        holds the number that is really needed.
-    """
     needed = true.needed(margin, _ALPHA, _POWER)
     powers, held = [], []
     for part in range(draws // AT_A_TIME):
@@ -100,7 +84,6 @@ def plans_of(draw: Draw, true: Variation, *, margin: float, n_queries: int, draw
 
 
 def table() -> str:
-    """Markdown: a row per population; the power at the number planned, and how past samples plan."""
     head = ["differences", "κ of 200", *(f"power at n = {n}" for n in _SIZES), f"plain formula, n = {_SIZES[-1]}"]
     head += ["planned by 50", "planned by 200"]
     rows = []

@@ -20,7 +20,6 @@ _SIZES: Mapping[str, list[int]] = {
 
 
 def table() -> str:
-    """Markdown: a row per list of datasets, a column per population of scores; coverage, and the share marked."""
     populations = {name: POPULATIONS[name] for name in ("nDCG", "RR@10", "AP")}
     rows = [
         [name, *(_cell(population.draw, population.truth, sizes) for population in populations.values())]

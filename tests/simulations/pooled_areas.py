@@ -16,7 +16,6 @@ _ANEW, _TIMES = 8, 600  # samples whose area is computed anew, and how often
 
 
 def table() -> str:
-    """Markdown: a row per measure and number of users; coverage of figure and difference, and the ratio of spreads."""
     rows = []
     everyone = _users(np.random.default_rng(0), _POPULATION)
     for measure in map(Measure.parse, ("auc", "pr_auc")):
@@ -32,7 +31,6 @@ def table() -> str:
 
 
 def _users(rng: np.random.Generator, n_users: int) -> list[RatingsBlock]:
-    """What two models score for users with 1 to 12 candidates; users differ in how much they click."""
     sizes = rng.integers(1, 13, n_users)
     there = np.arange(12)[:, np.newaxis] < sizes
     likely = 1 / (1 + np.exp(1 - rng.normal(size=n_users) - rng.normal(size=there.shape)))
@@ -44,7 +42,6 @@ def _users(rng: np.random.Generator, n_users: int) -> list[RatingsBlock]:
 
 
 def _in_one(block: RatingsBlock, times: Floats | None = None) -> RatingsBlock:
-    """All pairs as one user's, each user's so many times."""
     there = ~np.isnan(block.ratings.T)
     weights = there * (np.ones(len(there)) if times is None else times)[:, np.newaxis]
     ratings, predictions, weight = (
@@ -63,7 +60,6 @@ def _scores(block: RatingsBlock, model: str, measure: Measure) -> Scores:
 
 
 def _sampled(blocks: list[RatingsBlock], measure: Measure) -> tuple[Resampled, Resampled]:
-    """The figure of the first model, and its difference from the second."""
     results = [_scores(block, model, measure) for block, model in zip(blocks, "ab", strict=True)]
     sample = sample_of(results, _RESAMPLES)
     (difference,) = sample.differences([Pair("a", "b", measure)])
@@ -75,7 +71,6 @@ def _coverage(figures: tuple[Resampled, ...], truth: float) -> float:
 
 
 def _spread(block: RatingsBlock, measure: Measure, rng: np.random.Generator) -> float:
-    """The standard error by influences, over the standard deviation of areas of users drawn again."""
     figure, _ = _sampled([block, block], measure)
     n_users = len(block.query_ids)
     drawn = (np.bincount(rng.integers(0, n_users, n_users), minlength=n_users) for _ in range(_TIMES))

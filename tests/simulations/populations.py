@@ -18,8 +18,6 @@ AT_A_TIME = 100  # samples that share their resamples: each stands as the scores
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Samples from one population, a row of scores each."""
-
     scores: Floats  # (N, Q) a row per sample
     weights: Floats  # (N, Q) what each query weighs
     clusters: np.ndarray | None = None  # (Q,) the cluster of each query; None where it is its own
@@ -27,8 +25,6 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Population:
-    """Where samples come from."""
-
     draw: Callable[[np.random.Generator, int, int], Drawn]
     truth: float  # the figure of the population
     measure: str = "ap"  # the metric whose figure it is
@@ -43,7 +39,6 @@ def _each(draw: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Cal
 
 
 def _reciprocal_ranks(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    """Ranks geometric with 0.3; below 10 nothing is found."""
     ranks = rng.geometric(0.3, shape)
     return np.where(ranks <= 10, 1 / ranks, 0.0)
 
@@ -53,8 +48,6 @@ def _few_non_zero(share: float) -> Callable[[np.random.Generator, tuple[int, int
 
 
 def _moved(share: float) -> Callable[[np.random.Generator, tuple[int, int]], Floats]:
-    """Differences of which most are 0, many small ones up and a few large ones down; their mean is 0."""
-
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
         steps = np.where(rng.random(shape) < 0.8, rng.uniform(0.0, 0.25, shape), -rng.uniform(0.0, 1.0, shape))
         return steps * (rng.random(shape) < share)
@@ -63,7 +56,6 @@ def _moved(share: float) -> Callable[[np.random.Generator, tuple[int, int]], Flo
 
 
 def _users(rng: np.random.Generator, n_samples: int, n_clusters: int) -> Drawn:
-    """1 to 8 queries of each user, whose level they share: half of the variance is between users."""
     sizes = rng.integers(1, 9, n_clusters)
     clusters = np.repeat(np.arange(n_clusters), sizes)
     level = rng.beta(1, 2, (n_samples, n_clusters))[:, clusters]
@@ -73,7 +65,6 @@ def _users(rng: np.random.Generator, n_samples: int, n_clusters: int) -> Drawn:
 
 
 def _errors(rng: np.random.Generator, n_samples: int, n_queries: int) -> Drawn:
-    """The mean absolute error of 1 to 50 ratings of each user; users with few ratings are predicted worse."""
     shape = (n_samples, n_queries)
     n_pairs = rng.integers(1, 51, shape).astype(np.float64)
     return Drawn(rng.gamma(2.0, 0.5, shape) * (0.5 + 1 / n_pairs), n_pairs)
@@ -82,12 +73,10 @@ def _errors(rng: np.random.Generator, n_samples: int, n_queries: int) -> Drawn:
 def _mixture(
     share: float, few: tuple[float, float], many: tuple[float, float]
 ) -> Callable[[np.random.Generator, tuple[int, int]], Floats]:
-    """Uniform scores, of a share of the queries from another range."""
     return lambda rng, shape: np.where(rng.random(shape) < share, rng.uniform(*few, shape), rng.uniform(*many, shape))
 
 
 def _rr_differences(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    """Reciprocal ranks before less those after, of which 30% were drawn anew; without a cutoff."""
     before, after = 1 / rng.geometric(0.3, shape), 1 / rng.geometric(0.3, shape)
     return (before - after) * (rng.random(shape) < 0.3)
 
@@ -123,7 +112,6 @@ POPULATIONS: Mapping[str, Population] = MappingProxyType(
 def resampled_draws(
     population: Population, *, n_clusters: int, draws: int, resamples: int, seed: int = 0
 ) -> Iterator[Resampled]:
-    """The figure of each of so many samples of a population, resampled; a hundred of them by the same resamples."""
     measure = Measure.parse(population.measure)
     for part in range(draws // AT_A_TIME):
         drawn = population.draw(np.random.default_rng([seed, part]), AT_A_TIME, n_clusters)

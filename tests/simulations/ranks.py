@@ -30,8 +30,6 @@ Population = Callable[[np.random.Generator, int], _Drawn]
 
 
 def _models(worth: Floats, noise: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Population:
-    """Scores that are the worth of a model, the ease of a query, and noise of mean 0 (or the same for all models)."""
-
     def population(rng: np.random.Generator, n: int) -> _Drawn:
         ease = rng.beta(0.8, 1.2, n)
         return _Drawn(worth[:, np.newaxis] + ease + noise(rng, (len(worth), n)), np.ones(n))
@@ -40,8 +38,6 @@ def _models(worth: Floats, noise: Callable[[np.random.Generator, tuple[int, int]
 
 
 def _users(n_models: int) -> Population:
-    """Users of 1 to 20 queries, many with few, each of whom likes some models better than others."""
-
     def population(rng: np.random.Generator, n: int) -> _Drawn:
         sizes = np.minimum(rng.geometric(0.25, n), 20).astype(np.float64)
         means = 0.5 + rng.normal(0, 0.1, (n_models, n)) + rng.normal(0, 0.3, (n_models, n)) / np.sqrt(sizes)
@@ -84,14 +80,12 @@ _POPULATIONS: Mapping[str, tuple[Floats, Population]] = {
 
 
 def table() -> str:
-    """A row per population: by the number of queries (or users), coverage and the mean width of the intervals."""
     rows = [[name, *(_coverage(name, n) for n in _SIZES)] for name in _POPULATIONS]
     rows.append([f"{_PLAIN}, without Student's t", *(_coverage(_PLAIN, n, n_clusters=_MANY) for n in _SIZES)])
     return markdown(["models", *(f"n = {n}" for n in _SIZES)], rows, "---")
 
 
 def _coverage(name: str, n: int, *, n_clusters: float | None = None) -> str:
-    """The share of samples of n in which all intervals hold, and their mean width; for the effective n by default."""
     worth, population = _POPULATIONS[name]
     low = 1 + (worth[np.newaxis] > worth[:, np.newaxis]).sum(axis=1)
     high = len(worth) - (worth[np.newaxis] < worth[:, np.newaxis]).sum(axis=1)
@@ -109,6 +103,5 @@ def _coverage(name: str, n: int, *, n_clusters: float | None = None) -> str:
 
 
 def _weights(n: int, seed: list[int]) -> Floats:
-    """(n, 1 + B): how often each query is in the sample, and in each resample."""
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=_RESAMPLES)
     return np.concatenate([np.ones((n, 1)), counts.T], axis=1)

@@ -18,7 +18,6 @@ _BETWEEN = {"replicates vary most": 0.15, "both vary": 0.03, "replicates do not 
 
 
 def table() -> str:
-    """Markdown: coverage of 95% intervals of a figure and of a difference of two families, and of queries alone."""
     rows = [[name, *(_coverage(n, between) for n in _SIZES)] for name, between in _BETWEEN.items()]
     return markdown(["replicates", *(f"R = {n}" for n in _SIZES)], rows, "---")
 
@@ -31,7 +30,6 @@ def _coverage(n_replicates: int, between: float) -> str:
 
 
 def _held(rng: np.random.Generator, n_replicates: int, between: float, seed: int) -> tuple[bool, bool, bool]:
-    """Whether the truth is held: of a figure, 0; of a difference, 0; and of this by the queries alone."""
     shared = rng.normal(0, _QUERY, _QUERIES)
     families = [_family(f"{i}", _drawn(rng, shared, n_replicates, between)) for i in range(2)]
     sample = sample_of(families, _RESAMPLES, seed)
@@ -40,7 +38,6 @@ def _held(rng: np.random.Generator, n_replicates: int, between: float, seed: int
 
 
 def _drawn(rng: np.random.Generator, shared: Floats, n_replicates: int, between: float) -> Floats:
-    """(R, Q): what two models share of a query, what the model adds, the replicate's effect, and the rest."""
     own = rng.normal(0, _QUERY, _QUERIES)
     rest = rng.normal(0, _REST, (n_replicates, _QUERIES))
     return shared + own + rng.normal(0, between, (n_replicates, 1)) + rest

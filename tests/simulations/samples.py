@@ -27,7 +27,6 @@ def scores_of(
     weights: Floats | None = None,
     **fields: Any,
 ) -> Scores:
-    """Return the scores of a model: (Q,) by one measure or (M, Q), all of weight 1 unless said otherwise."""
     values = np.atleast_2d(values)
     weights = np.ones_like(values) if weights is None else np.atleast_2d(weights)
     query_ids = np.arange(values.shape[1]).astype(str).astype(object)
@@ -38,7 +37,6 @@ def scores_of(
 def sample_of(
     results: Iterable[Scores], resamples: int, seed: int = 0, groups: Groups | None = None, jobs: int = 1
 ) -> Sample:
-    """Return the scores of several models as one sample."""
     return Sample([*results], CONVENTIONS, groups or Groups(), Settings(resamples, seed, Workers(jobs)))
 
 
@@ -53,7 +51,6 @@ def holds(ends: Floats, truth: float) -> Bools:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], marks: str | Sequence[str] = "---:") -> str:
-    """Return a table; `marks` align its columns, or all of them but the first."""
     marks = ["---", *[marks] * (len(head) - 1)] if isinstance(marks, str) else marks
     lines = [f"| {' | '.join(head)} |".replace("|  |", "| |"), f"|{'|'.join(marks)}|"]
     return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in rows)])

@@ -22,8 +22,6 @@ Columns = Mapping[str, list[str]]
 
 @dataclass(frozen=True)
 class _Drawn:
-    """One sample: its changes, its columns, and its clusters if it has any."""
-
     changes: Floats
     columns: Columns
     clusters: npt.NDArray[np.int64] | None = None
@@ -33,7 +31,6 @@ Population = Callable[[np.random.Generator], _Drawn]
 
 
 def _columns(rng: np.random.Generator, n_queries: int) -> dict[str, list[str]]:
-    """A column of 5 values, one of 3 and one of 8 of which four are rare: 26 to 59 slices."""
     shares = {"family": [0.2] * 5, "length": [1 / 3] * 3, "market": [0.4, 0.2, 0.1, 0.1, *[0.05] * 4]}
     return {
         name: [f"{name[0]}{value}" for value in rng.choice(len(share), n_queries, p=share)]
@@ -42,8 +39,6 @@ def _columns(rng: np.random.Generator, n_queries: int) -> dict[str, list[str]]:
 
 
 def _none(draw: Callable[[np.random.Generator, int], Floats], n_queries: int = 300) -> Population:
-    """Changes that have nothing to do with the columns."""
-
     def population(rng: np.random.Generator) -> _Drawn:
         return _Drawn(draw(rng, n_queries), _columns(rng, n_queries))
 
@@ -51,8 +46,6 @@ def _none(draw: Callable[[np.random.Generator, int], Floats], n_queries: int = 3
 
 
 def _clustered(*, by_cluster: bool) -> Population:
-    """100 users of 1 to 6 queries, whose changes go together; columns are of users or of queries."""
-
     def population(rng: np.random.Generator) -> _Drawn:
         users = np.repeat(np.arange(100), rng.integers(1, 7, 100))
         changes = rng.normal(-0.05, 0.1, len(users)) + rng.normal(0, 0.15, 100)[users]
@@ -65,8 +58,6 @@ def _clustered(*, by_cluster: bool) -> Population:
 
 
 def _unequal(column: str, factors: Mapping[str, float]) -> Population:
-    """Normal changes, without a difference of means, whose spread depends on a column."""
-
     def population(rng: np.random.Generator) -> _Drawn:
         columns = _columns(rng, 300)
         spread = _SPREAD * np.array([factors.get(value, 1.0) for value in columns[column]])
@@ -76,8 +67,6 @@ def _unequal(column: str, factors: Mapping[str, float]) -> Population:
 
 
 def _planted(n_queries: int, n_inside: int, effect: float) -> Population:
-    """A family of just so many queries that lost by so much more than the others."""
-
     def population(rng: np.random.Generator) -> _Drawn:
         columns = _columns(rng, n_queries)
         inside = rng.permutation(n_queries) < n_inside
@@ -106,7 +95,6 @@ _POPULATIONS: Mapping[str, Population] = {
 
 
 def table() -> str:
-    """A row per population: how often any slice is found, how often the planted one first, and more than one."""
     rows = []
     for number, (name, population) in enumerate(_POPULATIONS.items()):
         found = [_search(population, [number, sample]) for sample in range(_SAMPLES)]
@@ -117,7 +105,6 @@ def table() -> str:
 
 
 def _search(population: Population, seed: list[int]) -> list[str]:
-    """The names of the slices that are found in one sample."""
     drawn = population(np.random.default_rng(seed))
     settings = Settings(_PERMUTATIONS, seed[1], Workers(jobs=1))
     search = search_slices(drawn.changes, drawn.columns, drawn.clusters, settings, alpha=0.05)

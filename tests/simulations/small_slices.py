@@ -20,8 +20,6 @@ def _heavy(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
 
 
 def few(share: float, spread: float) -> Draw:
-    """Differences of a share of the queries, normal with this standard deviation."""
-
     def draw(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
         shape = (AT_A_TIME, n_queries)
         return rng.normal(truth / share, spread, shape) * (rng.random(shape) < share)
@@ -53,7 +51,6 @@ HEALTHY: dict[str, Draw] = {
 
 
 def table() -> str:
-    """Markdown: wrong passes at the margin by population and queries; below, what is decided without a change."""
     sizes = [f"n = {n}" for n in _SIZES]
     wrong = [_row(name, draw, -_MARGIN) for name, draw in _AT_THE_MARGIN.items()]
     healthy = [_row(name, draw, 0.0) for name, draw in HEALTHY.items()]
@@ -71,7 +68,6 @@ def _row(name: str, draw: Draw, truth: float) -> list[str]:
 
 
 def _cell(verdicts: Sequence[Verdict], *, is_wrong: bool) -> str:
-    """Shares of all slices: of wrong passes, and of those by marked slices. Or of marked, and their share of passes."""
     marked = [verdict for verdict in verdicts if verdict.mark == "sparse"]
     n_passed, n_marked = (sum(line.outcome == "pass" for line in lines) for lines in (verdicts, marked))
     if is_wrong:

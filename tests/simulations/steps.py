@@ -24,8 +24,6 @@ _LASTING = (3, 7, 14, 30)
 
 
 class FalseSteps(NamedTuple):
-    """The share of series without a step in which one is found."""
-
     noise: str
     n_nights: int
     step: float  # the share with a step
@@ -33,8 +31,6 @@ class FalseSteps(NamedTuple):
 
 
 class Power(NamedTuple):
-    """The share of steps that are found, their night within the bounds."""
-
     n_nights: int
     returns: bool  # whether the level goes back after the nights that it lasts; else it lasts until now
     n_lasting: int  # nights that the new level lasts
@@ -52,7 +48,6 @@ def _heavy(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
 
 
 def _outliers(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
-    """One night in twenty differs ten times as much."""
     return _normal(rng, n_series, n_nights) * np.where(rng.random((n_series, n_nights)) < 0.05, 10.0, 1.0)
 
 
@@ -65,8 +60,6 @@ def _more_skewed(rng: np.random.Generator, n_series: int, n_nights: int) -> Floa
 
 
 def _correlated(share: float) -> Noise:
-    """A first-order autoregression, each night of variance 1."""
-
     def draw(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
         noise = _normal(rng, n_series, n_nights)
         for night in range(1, n_nights):
@@ -96,7 +89,6 @@ NOISES: Mapping[str, Noise] = {
 
 
 def _drawn(noise: str, n_series: int, n_nights: int, spread: float = 0.0) -> Iterator[tuple[Floats, Floats]]:
-    """Series without a step and their standard errors, whose logarithm varies by `spread`."""
     rng = np.random.default_rng([zlib.crc32(noise.encode()), n_nights])
     std_errors = np.exp(spread * rng.standard_normal(n_nights))
     for _ in range(n_series // _AT_A_TIME):
@@ -104,13 +96,11 @@ def _drawn(noise: str, n_series: int, n_nights: int, spread: float = 0.0) -> Ite
 
 
 def critical_value(n_nights: int, n_series: int = 20_000) -> float:
-    """The excess that 95% of series of independent, normal nights stay below."""
     found = [greatest_excess(*drawn)["step or drift"] for drawn in _drawn("independent nights", n_series, n_nights)]
     return float(np.quantile(np.concatenate(found), 0.95))
 
 
 def false_steps(noise: str, n_nights: int, n_series: int = _SERIES, spread: float = 0.0) -> FalseSteps:
-    """The rates of false steps of a kind of noise."""
     found = [greatest_excess(*drawn) for drawn in _drawn(noise, n_series, n_nights, spread)]
     least = critical_excess(n_nights)
     step, either = (
@@ -120,7 +110,6 @@ def false_steps(noise: str, n_nights: int, n_series: int = _SERIES, spread: floa
 
 
 def powers(n_nights: int, sizes: tuple[float, ...], lasting: tuple[int, ...], *, returns: bool) -> list[Power]:
-    """The power for steps of every size that last so many nights, 1,000 series each."""
     found = []
     for n_lasting in lasting:
         figures = np.random.default_rng([n_nights, n_lasting]).standard_normal((_STEPPED, n_nights))
@@ -134,13 +123,11 @@ def powers(n_nights: int, sizes: tuple[float, ...], lasting: tuple[int, ...], *,
 
 
 def _tier_at(figures: Floats, night: int) -> Tier | None:
-    """The tier of the step whose bounds hold that night."""
     steps = find_changepoints(figures.tolist(), [1.0] * len(figures)).steps
     return next((step.tier for step in steps if step.earliest <= night <= step.latest), None)
 
 
 def table() -> str:
-    """The rates of false steps and the power in Markdown, in under three minutes on one core."""
     rates = [[false_steps(noise, n_nights) for n_nights in _NIGHTS] for noise in NOISES]
     cells = [[own[0].noise, *(f"{cell.step:.1%} / {cell.step_or_drift:.1%}" for cell in own)] for own in rates]
     parts = [

@@ -23,13 +23,11 @@ _PARTS, _PERMUTATIONS, _ALPHA = 10, 500, 0.05
 
 
 def _lognormal(sigma: float) -> Callable[[int], Floats]:
-    """Sizes at the quantiles of a lognormal distribution whose median is 3."""
     normal = NormalDist(0, sigma)
     return lambda n: np.ceil(3 * np.exp([normal.inv_cdf((i + 0.5) / n) for i in range(n)]))
 
 
 def _one_with(share: float) -> Callable[[int], Floats]:
-    """Two queries in each cluster but one, which has this share of all."""
     return lambda n: np.array([round(share / (1 - share) * 2 * (n - 1)), *[2] * (n - 1)], dtype=float)
 
 
@@ -44,7 +42,6 @@ _SIZES: dict[str, Callable[[int], Floats]] = {
 
 
 def table() -> str:
-    """Markdown: by sizes and number of clusters, as how many they count, and how often either test errs."""
     rows = []
     for name, sizes_of in _SIZES.items():
         for n_clusters in _CLUSTERS:
@@ -59,7 +56,6 @@ def table() -> str:
 
 
 def _part(sizes: np.ndarray, rng: np.random.Generator) -> tuple[tuple[float, float], bool]:
-    """In how many of 100 samples t and sign flips find something; and whether t is refused."""
     clusters, workers = np.repeat(np.arange(len(sizes)), sizes), Workers(jobs=1)
     shape = len(_MEASURES), len(clusters)
     apart = (rng.normal(0, 1, (shape[0], len(sizes)))[:, clusters] + rng.normal(0, 1, shape)) / 20

@@ -99,17 +99,7 @@ def judged_block(
     query_ids: Sequence[str] | None = None,
     padding: int = 0,
 ) -> JudgedBlock:
-    """The block of queries given one list each.
-
-    Args:
-        ranks: per query, the ranks of the judged documents it retrieved, ascending.
-        grades: per query, the grades of those documents.
-        missed: per query, the grades of judged documents it did not retrieve; by default none.
-        n_retrieved: per query, the documents retrieved; by default the last judged rank.
-        n_documents: per query, the size of the catalogue; by default not known.
-        query_ids: by default `q0`, `q1` ….
-        padding: rows of padding below the longest list.
-    """
+    """The block of queries given one list each."""
     n_queries = len(ranks)
     missed = missed or [()] * n_queries
     judged = [sorted([*kept, *lost], reverse=True) for kept, lost in zip(grades, missed, strict=True)]
@@ -322,7 +312,6 @@ def random_catalogue(rng: np.random.Generator, n_queries: int = 12) -> PlainCata
 
 
 def _columns(lists: Sequence[Sequence[float]], filler: float, padding: int) -> Floats:
-    """(rows, Q): one column per list, at least one row, `filler` below."""
     n_rows = max([len(column) for column in lists] + [1]) + padding
     matrix = np.full((n_rows, len(lists)), filler)
     for query, column in enumerate(lists):

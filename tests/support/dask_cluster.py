@@ -74,7 +74,6 @@ def _listens(port: int) -> bool:
 
 @contextmanager
 def _started(command: list[str], folder: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of Dask's command, and all that it starts."""
     path = os.pathsep.join([*filter(None, [environment.get("PYTHONPATH")]), str(ROOT)])
     variables = os.environ | environment | {"PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(folder / "spilled")}
     with (folder / "dask.log").open("a") as log:

@@ -66,7 +66,6 @@ class Ledger:
         return runs
 
     def _write_history(self, runs: Sequence[Run], experiment: str, step: int) -> None:
-        """Create another run of the history, which has a night that no other one has."""
         (history,) = (run.history for run in runs if run.history)
         made = self.client.create_run(experiment, history.start, dict(history.tags), history.name)
         for key, value in history.metrics.items():
@@ -78,10 +77,7 @@ class Ledger:
         return deliver(self.client, runs, uri=self.proxy.uri, artifacts=self.record)
 
     def check(self, runs: Sequence[Run], delivered: Delivered) -> None:
-        """Assert that it holds every run once, ended and whole, and beside them only ghosts that are deleted.
-
-        The history has the points of these runs once, and those of all that were checked before.
-        """
+        """Assert that it holds every run once, ended and whole, and beside them only ghosts that are deleted."""
         self.check_history(runs)
         rows = self._ask(
             "select r.run_uuid, r.name, r.status, r.lifecycle_stage, r.start_time, r.end_time, g.value is not null"
@@ -112,7 +108,6 @@ class Ledger:
         return points_in(f"http://{self.proxy.server}", name)["web", "bm25"]
 
     def _history(self) -> Run:
-        """The night after the last one, of a history."""
         night = len(self._names)
         tags = {"rankledger.kind": "history", "rankledger.dataset": "web", "rankledger.model": "bm25"}
         metrics = {key: value + night for key, value in FIGURES["bm25"].items()}
@@ -193,7 +188,6 @@ def spoil_each(
 
 
 def _fails(held: Ledger, runs: Sequence[Run], limit: int) -> bool:
-    """Whether a delivery fails in which MLflow waits so many seconds for an answer, and asks once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", str(limit))
         patch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")

@@ -38,8 +38,6 @@ class Call:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Which exchange is spoiled, how, and what happens at that moment."""
-
     at: int = 0
     fault: Fault = Fault.LOST_REQUEST
     meanwhile: Callable[[], object] = int
@@ -47,8 +45,6 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What the server said; `length` is that of a body that HEAD leaves out."""
-
     status: int
     headers: list[tuple[str, str]]
     body: bytes
@@ -81,7 +77,6 @@ class Proxy:
         return 0 < self._plan.at <= len(self.calls)
 
     def _next(self, call: Call) -> _Plan | None:
-        """Note the exchange; gives the plan if it is the one to spoil."""
         with self._lock:
             self.calls.append(call)
             return self._plan if len(self.calls) == self._plan.at else None

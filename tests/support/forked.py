@@ -30,7 +30,6 @@ class Forked:
     """What tests use of `subprocess.Popen`."""
 
     def __init__(self, status: socket.socket, *pipes: int | None) -> None:
-        """Made by `Loaded`: its parent says its id, and how it ended; it stays a zombie until that was read."""
         self._status = status
         self._pipes = [io.StringIO() if pipe is None else os.fdopen(pipe, encoding="utf-8") for pipe in pipes]
         self.pid = int(status.recv(100))
@@ -185,7 +184,6 @@ def _attend(*ends: int, **request: Any) -> NoReturn:
 
 
 def _run(streams: Sequence[int], code: str, arguments: Sequence[str], folder: str, environment: Any) -> NoReturn:
-    """What a process of its own does; it ends with it."""
     status: Any = 1
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

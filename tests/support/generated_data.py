@@ -128,11 +128,7 @@ def write_config(
 def write_large(
     folder: Path, *, n_models: int, n_datasets: int, n_queries: int, n_slices: int = 12, **sections: Any
 ) -> Path:
-    """Write a large evaluation in Parquet, and its config; gives the config's path.
-
-    Of the 20 documents of a query half are judged, with grades 0 to 3; every model retrieves ten, in an order that is
-    better the earlier the model stands. The queries are in two columns of slices.
-    """
+    """Write a large evaluation in Parquet, and its config; gives the config's path."""
     rng = np.random.default_rng([n_models, n_datasets, n_queries])
     models = [f"model-{number:02d}" for number in range(n_models)]
     datasets = [f"market-{number}" for number in range(n_datasets)]

@@ -64,7 +64,6 @@ class Handler(RequestHandler):  # type: ignore[misc]
 def _asked(
     objects: dict[str, tuple[bytes, int]], command: str, name: str, body: bytes, wanted: str | None
 ) -> tuple[int, bytes, int]:
-    """Code, body and generation of the answer on one object; that of one which is not there is 0."""
     data, generation = objects.get(name, (b"", 0))
     if wanted not in (None, str(generation)):
         return 412, b"<Error><Code>PreconditionFailed</Code></Error>", generation
@@ -80,7 +79,6 @@ def _asked(
 
 
 def _listed(objects: Mapping[str, tuple[bytes, int]], query: Mapping[str, list[str]]) -> bytes:
-    """The objects whose names begin with a prefix, and the folders below it if there is a delimiter."""
     (prefix,), (delimiter,) = query.get("prefix", [""]), query.get("delimiter", [""])
     found, folders = "", set[str]()
     for name in sorted(objects):

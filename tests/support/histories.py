@@ -8,10 +8,7 @@ Points: TypeAlias = list[tuple[str, int, int, float]]
 
 
 def points_in(uri: str, name: str) -> Mapping[tuple[str, str], Points]:
-    """The points of the histories of an evaluation, by dataset and model.
-
-    Asserts that each model has one run on each dataset, which has ended; any others are deleted ghosts.
-    """
+    """The points of the histories of an evaluation, by dataset and model."""
     from mlflow import MlflowClient
     from mlflow.entities import ViewType
 

@@ -134,7 +134,6 @@ def definition(measure: str) -> dict[str, Any]:
 
 
 def _dataset(dataset: str, lines: Iterable[Estimate], tasks: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """Its suite has what every model was measured by."""
     own = [task for task in tasks if task[0] == dataset]
     there = {(line.model, line.measure) for line in lines if line.dataset == dataset and line.slice == "all"}
     shared = [m for m in dict.fromkeys(m for _, m in there) if all((model, m) in there for _, model in own)]

@@ -81,7 +81,6 @@ def google_server(folder: Path) -> Iterator[ObjectStore]:
 
 @contextmanager
 def _process(command: list[str], log: Path, environment: Mapping[str, str], ready: str) -> Iterator[None]:
-    """A server, from the moment at which its log says that it is ready."""
     with log.open("w") as said:
         process = subprocess.Popen(command, env=os.environ | environment, stdout=said, stderr=said)
     try:

@@ -46,11 +46,7 @@ HOSTILE_TITLE = "<img src=x onerror=alert(8)> \"'&amp; title"
 
 
 def various(folder: Path, seed: int = 0, n_queries: int = 90, **sections: Any) -> Path:
-    """Two search datasets with slices and one of ratings, a baseline, ties, gates of every outcome, a lost output.
-
-    Gives the config's path. One model has no output on the second dataset, one slice is of few queries, and of two
-    models there are external metrics.
-    """
+    """Two search datasets with slices and one of ratings, a baseline, ties, gates of every outcome, a lost output."""
     datasets = {
         "web": search_collection(seed, n_queries, MODELS),
         "news & more": search_collection(seed + 1, n_queries // 2, MODELS),
@@ -157,7 +153,6 @@ def hostile(folder: Path, n_queries: int = 2) -> Path:
 
 
 def _sliced(datasets: Mapping[str, Collection], folder: Path, seed: int) -> dict[str, dict[str, Any]]:
-    """What the search datasets have beside their judgments: a table of queries, which makes slices."""
     found: dict[str, dict[str, Any]] = {}
     for name, collection in datasets.items():
         if collection.kind == "judgments":
@@ -174,7 +169,6 @@ def _write_markets(path: Path, queries: Sequence[str], rng: np.random.Generator)
 
 
 def _amended(path: Path, **sections: Mapping[str, Mapping[str, Any]]) -> Path:
-    """The config with more said of the entries of its sections."""
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     for section, entries in sections.items():
         for name, more in entries.items():

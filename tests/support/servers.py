@@ -148,7 +148,6 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 
 def _programs() -> Path:
-    """The folder of `initdb` and `postgres`, which Debian keeps off the path; of the highest version."""
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
     folders = [folder for pattern in _POSTGRESQL for folder in sorted(Path("/").glob(pattern.lstrip("/")))]

@@ -31,21 +31,7 @@ def night(
     changes: tuple[ChangeSince, ...] = (),
     **manifest: Any,
 ) -> Path:
-    """The record of a night.
-
-    Args:
-        folder: where records are kept.
-        number: the night's, from 0 on.
-        effect: of the gate on the first model; None for no gates.
-        name: the evaluation's.
-        models: their names.
-        estimate: the figure of the first model; each other has 0.1 more than the one before.
-        page: the text of the record's page; a short one if empty, none for None.
-        again: how many hours later the night was evaluated.
-        owner: of the first model.
-        changes: since earlier records.
-        manifest: what its manifest says otherwise.
-    """
+    """The record of a night."""
     began = FIRST + timedelta(days=number, hours=again)
     lines = [
         Estimate("web", model, "all", "ndcg@10", estimate + place / 10, 0.3, 0.6, 0.02, 300, 0, 0)

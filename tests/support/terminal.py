@@ -42,7 +42,6 @@ class Terminal:
         stdout: Path | None = None,
         by: Loaded | None = None,
     ) -> None:
-        """Run Python code on a terminal of so many columns, in a process that is started or forked."""
         self._screen, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         kept = {name: value for name, value in os.environ.items() if name not in _ASKED}

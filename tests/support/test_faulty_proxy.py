@@ -69,7 +69,6 @@ def test_what_is_not_spoiled_passes_untouched(seen):
     ],
 )
 def test_a_broken_exchange(seen, fault, error, done):
-    """The second exchange alone fails, in its own way, and the server did it or did not."""
     seen.proxy.expect(fault, at=2)
 
     assert seen.post(b"1") == (201, BODY)
@@ -83,7 +82,6 @@ def test_a_broken_exchange(seen, fault, error, done):
 
 @pytest.mark.parametrize(("fault", "done"), [(Fault.REFUSED, False), (Fault.DENIED, True)])
 def test_502(seen, fault, done):
-    """The client receives 502, whether or not the server did it."""
     seen.proxy.expect(fault, at=1)
 
     assert seen.post()[0] == 502
@@ -91,7 +89,6 @@ def test_502(seen, fault, done):
 
 
 def test_what_happens_meanwhile_happens_before_the_client_knows(seen):
-    """A test may act at the very moment of the fault: the server has done it, the client waits."""
     known: list[list[bytes]] = []
     seen.proxy.expect(Fault.LOST_RESPONSE, at=1, meanwhile=lambda: known.append([*seen.bodies]))
 

@@ -67,7 +67,6 @@ class Worker:
     """What `TrackingStore` uses of `subprocess.Popen`."""
 
     def __init__(self, forked: Forked, stdin: int, stdout: int) -> None:
-        """Hold a process, and the ends of its pipes."""
         self.stdin, self.stdout = os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8")
         self.kill, self.wait = forked.kill, forked.wait
 

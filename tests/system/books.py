@@ -29,10 +29,7 @@ def contents(record: Path) -> list[bytes]:
 
 
 def runs_in(uri: str, evaluation_id: str) -> Mapping[str, Any]:
-    """The runs of an evaluation in a store, by `dataset/model`, its own under ``; asserts that each is there once.
-
-    Each has ended, FAILED if a tag says what failed, and none is deleted or a ghost.
-    """
+    """The runs of an evaluation in a store, by `dataset/model`, its own under ``; asserts that each is there once."""
     from mlflow import MlflowClient
     from mlflow.entities import ViewType
 

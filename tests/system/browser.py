@@ -64,7 +64,6 @@ class Browser:
     """A browser, and the server of MLflow whose pages it opens."""
 
     def __init__(self, driver: webdriver.Chrome, server: str) -> None:
-        """Made by `browser`."""
         self.driver = driver
         self._server = server
 
@@ -145,13 +144,7 @@ class Browser:
 
 @contextmanager
 def browser(server: str, profile: Path, *, now: datetime) -> Iterator[Browser]:
-    """A browser of its own.
-
-    Args:
-        server: the address of MLflow.
-        profile: an empty folder.
-        now: when its pages believe that they are opened, in a zone of UTC: MLflow writes `13 hours ago`.
-    """
+    """A browser of its own."""
     with chromium(profile) as driver:
         late = round((datetime.now(UTC) - now).total_seconds() * 1000)
         _tell(driver, "Page.addScriptToEvaluateOnNewDocument", {"source": _CLOCK % late})
@@ -164,12 +157,7 @@ def browser(server: str, profile: Path, *, now: datetime) -> Iterator[Browser]:
 
 @contextmanager
 def chromium(profile: Path, *, logs: Sequence[str] = ("browser",)) -> Iterator[webdriver.Chrome]:
-    """The browser alone, 1440 pixels wide and in UTC.
-
-    Args:
-        profile: an empty folder.
-        logs: what it keeps: `browser`, what pages say on the console; `performance`, what they ask for, too.
-    """
+    """The browser alone, 1440 pixels wide and in UTC."""
     options = webdriver.ChromeOptions()
     options.binary_location = _program("chromium")
     for flag in (*_FLAGS, f"--user-data-dir={profile}"):

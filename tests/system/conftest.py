@@ -29,10 +29,6 @@ _FIRST = (  # the files that take longest, so that several processes end togethe
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests, and limit their time.
-
-    They take up to a minute, and a machine that is four times slower, and busy, needs far more.
-    """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(1_800))
@@ -46,14 +42,12 @@ def warm_workers() -> None:
 
 @pytest.fixture(scope="session")
 def loaded() -> Iterator[Loaded]:
-    """What forks commands that have imported everything."""
     with forked.loaded(import_all) as process:
         yield process
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgreSQL]:
-    """A private PostgreSQL cluster."""
     with postgresql() as cluster:
         yield cluster
 
@@ -66,7 +60,6 @@ def _s3() -> Iterator[S3]:
 
 @pytest.fixture
 def s3(_s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
-    """An S3 server, which this process and those that it starts find and are let in by."""
     for name, value in _s3.environment.items():
         monkeypatch.setenv(name, value)
     return _s3
@@ -74,20 +67,17 @@ def s3(_s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 @pytest.fixture(scope="session")
 def mlflow_database(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
-    """The file of the store behind `mlflow`."""
     return Path(shutil.copyfile(empty_store, tmp_path_factory.mktemp("mlflow") / "mlflow.db"))
 
 
 @pytest.fixture(scope="session")
 def mlflow(mlflow_database: Path) -> Iterator[str]:
-    """The address of an MLflow server on sqlite."""
     with mlflow_server(mlflow_database.parent, f"sqlite:///{mlflow_database}") as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def mlflow_on_postgres(postgres: PostgreSQL, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The address of an MLflow server on PostgreSQL, and the URI of its database."""
     database = postgres.database()
     with mlflow_server(tmp_path_factory.mktemp("mlflow on postgres"), database) as address:
         yield address, database
@@ -95,21 +85,18 @@ def mlflow_on_postgres(postgres: PostgreSQL, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def proxy(mlflow: str) -> Iterator[Proxy]:
-    """A proxy of its own to the MLflow server on sqlite."""
     with proxy_to(mlflow) as between:
         yield between
 
 
 @pytest.fixture(scope="session")
 def chromium_on_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
-    """A browser for pages that lie on disk."""
     with reports(tmp_path_factory.mktemp("chromium")) as opened:
         yield opened
 
 
 @pytest.fixture
 def opened(chromium_on_files: Report) -> Iterator[Callable[[Path], Report]]:
-    """Opens a page; in the end nothing was said on its console, and nothing was asked for but what it is made of."""
     paths: list[Path] = []
 
     def open_page(path: Path) -> Report:
@@ -126,21 +113,18 @@ def opened(chromium_on_files: Report) -> Iterator[Callable[[Path], Report]]:
 
 @pytest.fixture(scope="session")
 def various(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of an evaluation that has something of everything."""
     folder = tmp_path_factory.mktemp("various")
     return page_of(sample_evaluations.various(folder), folder)
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of an evaluation whose every name is hostile."""
     folder = tmp_path_factory.mktemp("hostile")
     return page_of(sample_evaluations.hostile(folder), folder)
 
 
 @pytest.fixture(scope="session")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the quickstart, with slices, and with a difference that matters."""
     folder = tmp_path_factory.mktemp("quickstart")
     more = {
         "extends": str(ROOT / "configs" / "quickstart.yaml"),

@@ -96,18 +96,7 @@ def start(
     limit: int = -1,
     under: tuple[str, ...] = (),
 ) -> Running:
-    """Start `rankledger` with arguments.
-
-    Args:
-        arguments: the command line.
-        cwd: the folder it works in.
-        by: what forks it, and the process that talks to MLflow; without it both are started by their commands.
-        kill_at: the rename at which it is killed, from 1, over all of its processes; 0 for none.
-        when: `before` or `after` that rename.
-        environment: further variables.
-        limit: bytes beyond which no file may grow, those with the notes of renames neither; -1 for any size.
-        under: a command that is given ours to run, such as `setpriv`; none is forked.
-    """
+    """Start `rankledger` with arguments."""
     notes = Path(tempfile.mkdtemp(prefix="notes-", dir=cwd))
     variables = os.environ | {
         "PYTHONPATH": f"{_HOOKS}{os.pathsep}{ROOT}",

@@ -57,7 +57,6 @@ class Report(Browser):
     """A browser on a report that lies on disk; what it saves lands in `downloads`."""
 
     def __init__(self, driver: webdriver.Chrome, downloads: Path) -> None:
-        """Made by `reports`."""
         super().__init__(driver, "")
         self.downloads = downloads
 

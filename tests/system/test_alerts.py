@@ -24,8 +24,6 @@ KEPT = {"gates": [{"name": "answers", "max_missing": 1}]}
 
 
 class Job:
-    """A nightly job with a webhook in a folder of its own."""
-
     def __init__(self, folder: Path, hook: Receiver | str, loaded: Loaded) -> None:
         address = hook if isinstance(hook, str) else hook.address
         self.folder, self.loaded = folder, loaded
@@ -33,16 +31,13 @@ class Job:
         self.targets: list[dict[str, Any]] = [{"webhook": "${ALERTS_URL}"}]
 
     def night(self, day: int, gates: Mapping[str, Any]) -> Ended:
-        """A night of November, whose gates fail if they are LOST."""
         return self.command(*self._words(day, gates))
 
     def killed_night(self, day: int, gates: Mapping[str, Any], at: int, when: str) -> None:
-        """One that is killed at a rename."""
         ended = self.start(day, gates, kill_at=at, when=when).wait()
         assert ended.code == -9, ended.err
 
     def start(self, day: int, gates: Mapping[str, Any], **options: Any) -> Running:
-        """One that is under way."""
         words = self._words(day, gates)
         return start(*words, cwd=self.folder, by=self.loaded, environment=self.environment, **options)
 
@@ -72,7 +67,6 @@ def told(hook: Receiver) -> list[tuple[str, str]]:
 
 
 def test_a_night_that_is_killed_at_any_rename_loses_no_alert(tmp_path, hook, loaded):
-    """Before and after each rename, from the claim of the night to the receipt."""
     plain = tmp_path / "plain"
     plain.mkdir()
     job = Job(plain, hook, loaded)
@@ -102,7 +96,6 @@ def test_a_night_that_is_killed_at_any_rename_loses_no_alert(tmp_path, hook, loa
 
 
 def test_a_night_that_is_killed_between_post_and_answer(tmp_path, hook, loaded):
-    """The receiver has the alert and the job is gone: `sync` sends it once more, with its id."""
     job = Job(tmp_path, hook, loaded)
     running = job.start(11, LOST)
     hook.meanwhile, hook.answers = running.kill, [SILENT]
@@ -115,7 +108,6 @@ def test_a_night_that_is_killed_between_post_and_answer(tmp_path, hook, loaded):
 
 
 def test_a_receiver_that_acts_and_dies_gets_two_posts_with_one_id(tmp_path, hook, loaded):
-    """The command posts, hears nothing, and posts again with the same id; gates decide its exit code."""
     job = Job(tmp_path, hook, loaded)
     hook.answers = [SILENT]
     ended = job.night(11, LOST)
@@ -127,7 +119,6 @@ def test_a_receiver_that_acts_and_dies_gets_two_posts_with_one_id(tmp_path, hook
 
 
 def test_nights_without_a_receiver_tell_the_last_state_once_it_is_back(tmp_path, loaded):
-    """Passed, failed, passed, failed while nobody listens: the lines say so, and `sync` tells the last night alone."""
     port = free_port()
     job = Job(tmp_path, f"http://127.0.0.1:{port}", loaded)
     codes = []
@@ -149,7 +140,6 @@ def test_nights_without_a_receiver_tell_the_last_state_once_it_is_back(tmp_path,
 
 
 def test_nights_of_machines_that_vanish_share_what_was_told(tmp_path, hook, loaded, s3):
-    """Each night is a new runner, records are on S3: the second failure is no news, the recovery is."""
     place = f"{s3.bucket()}/records"
     nights = {11: KEPT, 12: LOST, 13: LOST, 14: KEPT}
     for day, gates in nights.items():
@@ -165,7 +155,6 @@ def test_nights_of_machines_that_vanish_share_what_was_told(tmp_path, hook, load
 
 
 def test_several_targets_at_once(tmp_path, hook, loaded):
-    """One night to every kind of target; one that fails keeps none of the others from theirs."""
     job = Job(tmp_path, hook, loaded)
     job.targets = [
         {"command": ["false"]},

@@ -38,13 +38,11 @@ except LockedError as error:
 
 @pytest.fixture
 def place(s3) -> str:
-    """Where records are kept: a bucket of its own."""
     return f"{s3.bucket()}/records"
 
 
 @pytest.fixture
 def records(place, tmp_path) -> Records:
-    """That place as this machine sees it."""
     return open_records(tmp_path / "here", place)
 
 
@@ -54,7 +52,6 @@ def written(records: Records) -> Any:
 
 @contextmanager
 def machines(place: str, *folders: Path) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that claim the night on a signal, each with a runs folder of its own."""
     command = [sys.executable, "-P", "-c", HOLDING]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     started = [subprocess.Popen([*command, str(folder), place], **pipes) for folder in folders]
@@ -78,7 +75,6 @@ def answer(process: subprocess.Popen[str]) -> str:
 
 
 def test_of_four_machines_one_has_the_night(place, records, tmp_path):
-    """They begin at the same moment, and the server lets one write; once it is done, the night is free."""
     with machines(place, *(tmp_path / str(number) for number in range(4))) as started:
         for process in started:
             tell(process)
@@ -95,7 +91,6 @@ def test_of_four_machines_one_has_the_night(place, records, tmp_path):
 
 
 def test_a_killed_machine_is_waited_for_an_hour(place, records, tmp_path):
-    """Killed while it holds the night: another is refused at first, and takes over after an hour."""
     with machines(place, tmp_path / "killed") as (process,):
         tell(process)
         assert answer(process) == "held"
@@ -113,7 +108,6 @@ def test_a_killed_machine_is_waited_for_an_hour(place, records, tmp_path):
 
 
 def test_a_conditional_write_replaces_what_was_seen_alone(records):
-    """The server compares: whoever saw an older version, or none, is refused, and the file is as the other left it."""
     assert records.create("nights/a.json", b"first")
     assert not records.create("nights/a.json", b"another first")
 
@@ -125,7 +119,6 @@ def test_a_conditional_write_replaces_what_was_seen_alone(records):
 
 
 def test_what_was_written_between_looking_and_writing_stays(records, monkeypatch):
-    """Read, then overtaken by another, then written: the tag that the server gave out is the older one's."""
     import obstore
 
     records.create("nights/a.json", b"first")
@@ -143,7 +136,6 @@ def test_what_was_written_between_looking_and_writing_stays(records, monkeypatch
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_read_whole(records, monkeypatch):
-    """Neither half of it, nor as many bytes of the new one as the old one had."""
     import obstore
 
     records.write(FILE, b'{"claim": "mine"}')

@@ -19,7 +19,6 @@ _OPEN = "document.querySelectorAll('details').forEach(details => { details.open 
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of two nights of hostile names, between which two models swapped their outputs, and their index."""
     folder = tmp_path_factory.mktemp("nights")
     config = sample_evaluations.hostile(folder)
     with chdir(folder):
@@ -38,7 +37,6 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("name", "looks"), [("changes.html", LOOKS[::3]), ("index.html", LOOKS[1:3])])
 def test_accessible(opened, nights, name, looks):
-    """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and the page does not scroll sideways."""
     page = opened(nights / name)
     page.driver.execute_script(_OPEN)
     for width, scheme in looks:
@@ -49,7 +47,6 @@ def test_accessible(opened, nights, name, looks):
 
 @pytest.mark.parametrize("name", ["changes.html", "index.html"])
 def test_hostile_names_are_text(opened, nights, name):
-    """No name, text of a query or title of a document becomes an element or runs."""
     page = opened(nights / name)
     page.driver.execute_script(_OPEN)
     code = "return [...document.querySelectorAll('body *')].map(element => element.localName)"
@@ -80,7 +77,6 @@ def test_the_address_opens_a_query(opened, nights):
 
 
 def test_a_click_on_a_point_opens_its_query(opened, nights):
-    """The point of the query that moved most: its lists are opened below its own chart, and the address names it."""
     page = opened(nights / "changes.html")
     figure = page.all("figure[data-points]")[0]
     svg = figure.find_element("css selector", "svg")
@@ -95,7 +91,6 @@ def test_a_click_on_a_point_opens_its_query(opened, nights):
 
 
 def test_an_index_leads_to_its_pages(chromium_on_files, nights):
-    """Each link is a page on disk."""
     page = chromium_on_files
     page.load(nights / "index.html")
     links = [link.get_attribute("href") for link in page.all("#evaluations a")]
@@ -121,7 +116,6 @@ def _open_queries(page: Report) -> list[str]:
 
 
 def _place(page: Report, figure: WebElement) -> tuple[float, float]:
-    """Where the point of the first query below a chart is drawn, in pixels from the chart's left and top."""
     code = """
         const svg = arguments[0].querySelector("svg");
         const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;

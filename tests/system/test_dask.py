@@ -41,7 +41,6 @@ LIMIT = 300  # seconds: on a machine that is slow and busy
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    """A scheduler and two workers, which are started again whenever they die."""
     folder = tmp_path_factory.mktemp("cluster")
     with (
         dask_cluster(folder, allowed_failures=1) as both,
@@ -53,13 +52,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
 
 @pytest.fixture(scope="module")
 def lonely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    """A scheduler without workers."""
     with dask_cluster(tmp_path_factory.mktemp("lonely")) as started:
         yield started
 
 
 def written(folder: Path, *models: str) -> Path:
-    """A config of these models, whose outputs are files that are called like them."""
     return write_config(folder, {"web": search_collection(30, 20, models)}, {"search": ["ndcg@10", "ap"]}, report=False)
 
 
@@ -80,7 +77,6 @@ def in_background(*arguments: Any, **options: Any) -> Future[Evaluation]:
 
 
 def unlike(one: Evaluation, other: Evaluation) -> list[str]:
-    """What differs between two records, but for ids, times and command."""
     assert one.record is not None
     assert other.record is not None
     names = {path.name for record in (one.record, other.record) for path in record.iterdir()} - NOT_COMPARED
@@ -90,7 +86,6 @@ def unlike(one: Evaluation, other: Evaluation) -> list[str]:
 
 @contextmanager
 def http_server() -> Iterator[int]:
-    """The port of a server of web pages, such as a scheduler has beside its own."""
     with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]
@@ -106,15 +101,12 @@ def wait_for(found: Callable[[], Any]) -> Any:
 
 
 def held(config: Path) -> tuple[Path, int]:
-    """What lets the worker go on that opened `held.txt`, and its process id."""
     opened = config.parent / "web" / "held.txt.opened"
     pid = wait_for(lambda: opened.exists() and opened.read_text())
     return opened.with_suffix(".released"), int(pid)
 
 
 def test_the_record_is_that_of_one_process(cluster, folder):
-    """Of rankings, one of which cannot be parsed and one of which knows no judged document, both records are the same,
-    failures included."""
     config = written(folder, *MODELS, "broken", "foreign")
     (folder / "web" / "broken.txt").write_text("q0 Q0 d1\n")
     (folder / "web" / "foreign.txt").write_text("q0 Q0 somewhere-else 1 0.5 tag\n")
@@ -129,7 +121,6 @@ def test_the_record_is_that_of_one_process(cluster, folder):
 
 
 def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch):
-    """In its process neither parsing nor hashing of outputs is called. A call and a result take a few kilobytes."""
     sizes: list[int] = []
     submit, result = distributed.Client.map, distributed.Future.result
 
@@ -156,15 +147,12 @@ def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(clus
 
 
 def tasks_of_workers(cluster: DaskCluster) -> dict[str, int]:
-    """How many tasks each worker has done."""
     with distributed.Client(cluster.address, set_as_default=False) as client:
         found: dict[str, int] = client.run(lambda dask_worker: dask_worker.state.executed_count)
     return found
 
 
 def test_workers_read_files_of_other_tools_and_leave_documents_out(cluster, folder):
-    """Judgments of BEIR, a run of ranx and one of MS MARCO, without the first document of each query and the one that
-    is the query: record and remarks are those of one process."""
     web = search_collection(30, 20, MODELS)
     lists = {model: {query: {query: 1e6, **found} for query, found in web.outputs[model].items()} for model in MODELS}
     first = {query: max(found, key=found.__getitem__) for query, found in web.outputs["bm25"].items()}
@@ -212,7 +200,6 @@ def test_a_slow_worker_is_waited_for_while_the_other_one_reads_on(lonely, folder
 
 
 def test_a_worker_that_is_killed_half_way_is_made_up_for(cluster, folder):
-    """It is killed while it opens an output; another one reads it, and the record is that of one process."""
     config = written(folder, *MODELS, "held")
     running = in_background(config, cluster.address, runs="spread")
     released, pid = held(config)
@@ -229,8 +216,6 @@ def test_a_worker_that_is_killed_half_way_is_made_up_for(cluster, folder):
 
 
 def test_an_output_that_kills_its_workers_fails_alone(cluster, folder):
-    """The scheduler gives it up after two workers; that is the reason of its failure, and every other model has its
-    figures."""
     evaluation = evaluated(written(folder, *MODELS, "deadly"), cluster.address)
 
     (failure,) = evaluation.failures
@@ -255,7 +240,6 @@ def test_an_output_that_died_with_another_one_is_read_after_all(lonely, folder):
 
 
 def test_ctrl_c_empties_the_queue(cluster, folder):
-    """The command exits with 130, and the scheduler forgets what it was asked to do."""
     config = written(folder, *MODELS, "held")
     command = start("evaluate", config, "--scheduler", cluster.address, "--no-tracking", cwd=folder)
     released, _ = held(config)
@@ -268,8 +252,6 @@ def test_ctrl_c_empties_the_queue(cluster, folder):
 
 
 def test_without_any_worker_there_is_one_error_and_a_late_worker_suffices(lonely, folder):
-    """With a patience of 5 s the error names the scheduler and what to start; the same evaluation, with a worker
-    that comes after its calls, is that of one process."""
     config = written(folder, *MODELS)
     with pytest.raises(InputError, match=rf"^{lonely.address}: no worker was there for 5 s\. Start one ") as refused:
         evaluated(config, lonely.address, patience="5s")
@@ -283,7 +265,6 @@ def test_without_any_worker_there_is_one_error_and_a_late_worker_suffices(lonely
 
 
 def test_a_worker_without_the_package_is_one_error(lonely, folder):
-    """It says what every worker needs, and not that outputs are in the cache: none was read."""
     with lonely.worker(environment={"LACKS_PACKAGE": "1"}), pytest.raises(InputError) as refused:
         evaluated(written(folder, *MODELS), lonely.address)
 
@@ -306,7 +287,6 @@ def test_a_worker_of_another_version_refuses_to_work(lonely, folder):
 
 
 def test_a_bug_on_a_worker_keeps_its_traceback(lonely, folder):
-    """It ends the evaluation, and the traceback names the file of ours that ran on the worker."""
     with lonely.worker(), pytest.raises(ZeroDivisionError) as bug:
         evaluated(written(folder, *MODELS, "buggy"), lonely.address)
 
@@ -314,7 +294,6 @@ def test_a_bug_on_a_worker_keeps_its_traceback(lonely, folder):
 
 
 def test_a_cache_that_workers_do_not_share_is_one_error(lonely, folder, monkeypatch):
-    """The judgments that the evaluation keeps there are missed before any output is read."""
     monkeypatch.setattr(outputs.OutputReader, "keep_judgments", lambda _self: ())
 
     with lonely.worker(), pytest.raises(InputError, match="cache: judgments are missing"):
@@ -322,7 +301,6 @@ def test_a_cache_that_workers_do_not_share_is_one_error(lonely, folder, monkeypa
 
 
 def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3):
-    """The worker shares an S3 server with the caller, and no folder that is named: the figures are those of files."""
     config, bucket = written(folder, *MODELS), s3.bucket()
     copy_files(str(folder / "web"), f"{bucket}/web")
     remote = folder / "remote.yaml"
@@ -337,8 +315,6 @@ def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3):
 
 @pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "silent"])
 def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss, caplog):
-    """Whether it ends or no longer answers: the error names it, and Dask logs nothing. What was read before is in the
-    cache, and with another scheduler the figures are those of one process."""
     config = written(folder, *MODELS, "held")
     with dask_cluster(folder) as first, first.worker():
         first.wait_for_workers(1)  # or a slow start would be longer than there may be no worker
@@ -361,7 +337,6 @@ def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss
 
 
 def test_no_scheduler_is_one_error(folder):
-    """Nobody listens at the address, or somebody who answers in another protocol, or says nothing."""
     config = written(folder, *MODELS)
     with socket.create_server(("127.0.0.1", 0)) as silent, http_server() as web:
         for port in (1, silent.getsockname()[1], web):
@@ -372,7 +347,6 @@ def test_no_scheduler_is_one_error(folder):
 
 
 def test_what_is_no_address_is_a_wrong_input(folder):
-    """A scheme that there is not, or no port, is refused with exit code 2."""
     config = written(folder, *MODELS)
     for address in ("foo://127.0.0.1:8786", "127.0.0.1"):
         with pytest.raises(InputError, match="Use an address such as tcp://host:8786") as refused:

@@ -38,7 +38,6 @@ from tests.support.warm_worker import warm_workers
 
 @pytest.fixture(scope="module", autouse=True)
 def forked_workers(_template: Path) -> Iterator[None]:
-    """The processes that talk to MLflow are forked here, too, and wait for a busy server: what they send counts."""
     with warm_workers(_template), pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
         yield
@@ -46,12 +45,10 @@ def forked_workers(_template: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def uri(mlflow: str) -> str:
-    """The server, by an address with a password."""
     return mlflow.replace("://", f"://ann:{PASSWORD.replace('/', '%2F')}@")
 
 
 def test_a_run_takes_few_requests(mlflow, tmp_path):
-    """Of a second night."""
     track(write(tmp_path / "counted", name="counted"), uri=mlflow, artifacts=tmp_path)
     with proxy_to(mlflow) as between:
         track(write(tmp_path / "counted", name="counted", hex_id="77777777"), uri=between.uri, artifacts=tmp_path)
@@ -68,7 +65,6 @@ def test_a_run_takes_few_requests(mlflow, tmp_path):
 
 
 def test_what_is_too_much_for_one_request_takes_several(mlflow, tmp_path):
-    """301 measures and 150 params of 6,000 letters: beyond three limits of MLflow; of metrics, 200 are found again."""
     from mlflow import MlflowClient
 
     measures = [Measure.parse(f"p@{k}") for k in range(1, 302)]

@@ -30,26 +30,22 @@ EXCHANGES = {  # the first that is spoiled, and how many further on the next one
 
 @pytest.mark.parametrize("fault", Fault)
 def test_any_one_exchange_may_fail(held, fault):
-    """Delivering again leaves each run once, with each figure once: every request may be lost, and every response."""
     first, step = EXCHANGES[fault]
     assert spoil_each(held, fault, held.evaluation, first=first, step=step) > 20
 
 
 @pytest.mark.parametrize("fault", Fault)
 def test_no_point_of_a_history_is_lost_or_doubled(held, fault):
-    """Night after night of one history, each with another exchange spoiled and delivered again: every point is once."""
     first, step = EXCHANGES[fault]
     series = f"series of {fault.name}"
     assert spoil_each(held, fault, lambda: held.evaluation(series), first=first, step=2 * step) > 20
 
 
 def test_ghosts_go_even_where_their_marking_is_broken_off(held):
-    """Of three runs of each one stays."""
     assert spoil_each(held, Fault.LOST_REQUEST, held.haunted, step=5) > 30
 
 
 def test_several_at_once_leave_one(held, monkeypatch):
-    """Four deliveries at the same time, which no lock holds up: one run of each stays, and the next one finds it."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     runs = held.evaluation()

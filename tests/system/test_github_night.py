@@ -32,15 +32,6 @@ MODELS = ("bm25", "tfidf", "char_ngrams", "names", "random")
 
 @dataclass(frozen=True)
 class Job:
-    """What a job came to.
-
-    Attributes:
-        code: the exit code of the step that failed; 0 where none did.
-        out: what its steps printed.
-        summary: what it wrote into the job's summary.
-        files: what an artifact would hold: the files that the last step names, by their names.
-    """
-
     code: int
     out: str
     summary: str
@@ -48,20 +39,16 @@ class Job:
 
     @property
     def record(self) -> str:
-        """The id of the record that the last line names."""
         return self.out.splitlines()[-1].rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository on GitHub, with what its settings hold."""
-
     origin: Path
     inputs: Mapping[str, str]
     environment: Mapping[str, str]
 
     def run(self, runner: Path) -> Job:
-        """Run the workflow's only job on a new runner, whose disk vanishes afterwards."""
         runner.mkdir()
         try:
             return self._run(runner)
@@ -94,8 +81,6 @@ class Repository:
         return Job(code, ended.stdout, summary.read_text(), {kept.name: kept.read_text()} if kept.exists() else {})
 
     def _expanded(self, text: str) -> str:
-        """A text with what GitHub puts in for `${{ … }}`; whatever was not set is empty there."""
-
         def value(found: re.Match[str]) -> str:
             return self.inputs.get(found[1].partition(" ")[0].removeprefix("inputs."), "")
 
@@ -103,7 +88,6 @@ class Repository:
 
 
 def _python(folder: Path) -> dict[str, str]:
-    """A Python of the runner's own; packages, pip among them, are those of the tests, and no index is asked."""
     venv.create(folder)
     packages = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
     (Path(packages) / "index.pth").write_text(sysconfig.get_path("purelib"))
@@ -113,13 +97,11 @@ def _python(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def bucket(s3: S3) -> str:
-    """A bucket of its own."""
     return s3.bucket()
 
 
 @pytest.fixture
 def origin(tmp_path) -> Path:
-    """The project as it is now, as a repository with the workflow in its place."""
     origin = tmp_path / "origin"
     git = ["git", "-C", str(origin), "-c", "user.name=tester", "-c", "user.email=tester@example.com"]
     kept = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "*.egg-info", "runs", "tests", "build")
@@ -133,7 +115,6 @@ def origin(tmp_path) -> Path:
 
 
 def write_outputs(place: str, date: str) -> None:
-    """What the models wrote that night, the marker last; bm25 has lost its index, and finds names alone."""
     filesystem, path = pyarrow.fs.FileSystem.from_uri(place)
     found = {model: f"{model}.tsv" for model in MODELS} | {"bm25": "names.tsv"}
     contents = {f"{model}.tsv": (ROOT / "configs/quickstart" / file).read_bytes() for model, file in found.items()}
@@ -149,7 +130,6 @@ def files_of(place: str) -> set[str]:
 
 
 def sync(folder: Path, records: str, server: str) -> subprocess.CompletedProcess[str]:
-    """`rankledger sync` on another machine, which has nothing but the settings."""
     folder.mkdir()
     command = [
         sys.executable,
@@ -166,15 +146,11 @@ def sync(folder: Path, records: str, server: str) -> subprocess.CompletedProcess
 
 @pytest.fixture
 def hook() -> Iterator[Receiver]:
-    """Who is told of changes of state."""
     with receiver() as found:
         yield found
 
 
 def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, empty_store, hook):
-    """The job fails for its gates, with a summary and an alert; nothing is lost with the disk; the morning delivers it
-    once.
-    """
     records, port = f"{bucket}/records", free_port()
     server = f"http://127.0.0.1:{port}"  # where nobody listens yet
     settings = {

@@ -56,7 +56,6 @@ TEMPLATES = ["{suite}/{measure}", "{measure}", "extra/{measure}", "ci95/{measure
 
 @st.composite
 def configs(draw: st.DrawFn) -> dict[str, Any]:
-    """A config of external scores; of the models `outputs` is left to be filled in."""
     measures = draw(st.lists(st.sampled_from(SCORES), min_size=1, max_size=2, unique=True))
     names = st.sampled_from(NAMES)
     texts = st.dictionaries(names, names, max_size=1)
@@ -85,7 +84,6 @@ def client(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=configs())
 def test_what_is_planned_can_be_delivered(client, tmp_path, found):
-    """Every run is found again with all of its metrics; nothing is refused once an evaluation was computed."""
     measures = next(iter(found["datasets"].values()))["scores"]
     rows = [f"q{i}," + ",".join(str((i + k) / 9) for k in range(len(measures))) for i in range(4)]
     for i, model in enumerate(found["models"].values()):

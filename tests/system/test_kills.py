@@ -35,8 +35,6 @@ Case = TypeVar("Case")
 
 
 class Warm:
-    """A tracking store that needs no process of its own: this one has MLflow loaded already."""
-
     timeout = 60.0
 
     def __init__(self, tracking: Tracking, workspace: Workspace) -> None:
@@ -54,28 +52,12 @@ class Warm:
 
 @pytest.fixture(autouse=True)
 def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`sync` as these tests call it; as a command it starts a process for MLflow as ever."""
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     monkeypatch.setattr("rankledger.pipeline.delivery.outbox.open_store", Warm)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A config, an MLflow server, and what an evaluation comes to that nothing disturbs.
-
-    Attributes:
-        folder: where commands work.
-        server: the address of the MLflow server.
-        loaded: what forks evaluations.
-        evaluate: the command line, to which the store and the runs folder are added.
-        contents: the contents of its record.
-        figures: metrics and params by run.
-        renames: `source > target` of the files that it renames, in their order.
-        calls: how many requests it makes of a server that knows its experiments.
-        creation: the number of the first of them that creates a run.
-        seconds: how long it takes.
-    """
-
     folder: Path
     server: str
     loaded: Loaded
@@ -89,35 +71,25 @@ class Scene:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
-        """A runs folder of its own, and a proxy of its own to the server."""
         with proxy_to(self.server) as proxy:
             yield Stage(self, self.folder / name, proxy)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where one evaluation is disturbed."""
-
     scene: Scene
     runs_dir: Path
     proxy: Proxy
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The evaluation, as it is disturbed."""
         uri = f"tracking.uri={self.proxy.uri}"
         return (*self.scene.evaluate, "--runs-dir", str(self.runs_dir), "--set", uri)
 
     def start(self, *, by_command: bool = False, **options: Any) -> Running:
-        """Start it: forked, or by its command, which takes seconds."""
         return start(*self.command, cwd=self.scene.folder, by=None if by_command else self.scene.loaded, **options)
 
     def recover(self, *, by_command: bool = False) -> None:
-        """Evaluate again, and `sync`; asserts that all is then as if nothing had happened.
-
-        Args:
-            by_command: whether each is a process of its own, which takes seconds; else this one does both.
-        """
         self.proxy.expect()
         visible(self.runs_dir)
         if by_command:
@@ -142,12 +114,10 @@ class Stage:
 
 
 def wanted_in(record: Path) -> bool:
-    """Whether a record was to be logged to MLflow; ids do not say which of two came first within a second."""
     return read_record(record).manifest.is_tracked
 
 
 def points_of(record: Path, points: Points) -> list[tuple[str, float]]:
-    """The metrics and figures of a record's points in the history of its model, each as often as it is there."""
     manifest = read_record(record).manifest
     step = (datetime.fromisoformat(manifest.created).date() - date(1970, 1, 1)).days
     time = round(datetime.fromisoformat(manifest.finished).timestamp() * 1_000)
@@ -155,20 +125,17 @@ def points_of(record: Path, points: Points) -> list[tuple[str, float]]:
 
 
 def figures(server: str, evaluation_id: str) -> dict[str, Any]:
-    """Metrics and params of an evaluation's runs."""
     runs = runs_in(server, evaluation_id)
     return {name: (found.data.metrics, found.data.params) for name, found in runs.items()}
 
 
 def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
-    """Do every case, as many at a time as there are cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(stage, cases))
 
 
 @pytest.fixture(scope="module")
 def scene(mlflow: str, loaded: Loaded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """What is disturbed; in the end no run that the server has is RUNNING, whatever came before."""
     folder = tmp_path_factory.mktemp("kills")
     web = search_collection(40, n_queries=15, models=["bm25"])
     config = write_config(folder / "configs", {"web": web}, {"search": ["ndcg@10", "ap"]}, name="killed")
@@ -195,7 +162,6 @@ def scene(mlflow: str, loaded: Loaded, tmp_path_factory: pytest.TempPathFactory)
 
 
 def running(server: str) -> list[str]:
-    """The runs that a server believes to be under way, of any experiment."""
     from mlflow import MlflowClient
     from mlflow.entities import ViewType
 
@@ -206,7 +172,6 @@ def running(server: str) -> list[str]:
 
 
 def test_killed_at_every_rename(scene):
-    """SIGKILL right before and right after each: blocks, the record, the receipt."""
     assert len(scene.renames) >= 4
     assert any("/records/" in rename for rename in scene.renames[:-1])
     assert scene.renames[-1].endswith("/receipt.json")
@@ -223,7 +188,6 @@ def test_killed_at_every_rename(scene):
 
 
 def test_killed_at_every_request(scene):
-    """SIGKILL when the server has just done what a request asked for, and before the next: each request in turn."""
     assert scene.calls >= 15
 
     def killed(at: int) -> None:
@@ -238,7 +202,6 @@ def test_killed_at_every_request(scene):
 def disturbed(
     stage: Stage, at: int, how: Callable[[Running], object], *, by_command: bool = False
 ) -> tuple[Running, Ended]:
-    """An evaluation to which something happens when it waits for the answer to its request `at`, and how it ends."""
     begun: Future[Running] = Future()
     stage.proxy.expect(Fault.LATE_RESPONSE, at, meanwhile=lambda: how(begun.result()))
     begun.set_result(stage.start(by_command=by_command))
@@ -262,8 +225,6 @@ def test_an_answer_that_never_came(scene):
 
 
 def test_killed_at_any_time(scene):
-    """SIGKILL after 8 delays, drawn from a seed out of the time that an evaluation takes."""
-
     def killed(case: tuple[int, float]) -> None:
         number, delay = case
         with scene.stage(f"delay-{number}") as stage:
@@ -278,8 +239,6 @@ def test_killed_at_any_time(scene):
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_ended_by_a_signal(scene, sent):
-    """While logging to MLflow: exit 130 at once, what was started ends with it, and the record is whole."""
-
     def ended(at: int) -> None:
         with scene.stage(f"{sent.name}-{at}") as stage:
             running, end = disturbed(
@@ -297,8 +256,6 @@ def test_ended_by_a_signal(scene, sent):
 
 
 def test_out_of_room(scene):
-    """No file may grow beyond so many bytes: exit 74 says which, or the record is whole; nothing is in between."""
-
     def cramped(limit: int) -> None:
         with scene.stage(f"room-{limit}") as stage:
             ended = stage.start(limit=limit).wait()
@@ -315,7 +272,6 @@ def test_out_of_room(scene):
 
 @contextmanager
 def small_disk(folder: Path, n_kb: int) -> Iterator[dict[str, Any]]:
-    """A disk of so many KB at a folder; where none may be mounted, options of `start` that limit files to as many."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={n_kb}k", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
@@ -328,8 +284,6 @@ def small_disk(folder: Path, n_kb: int) -> Iterator[dict[str, Any]]:
 
 
 def test_a_full_disk(scene):
-    """Exit 74 and no record, or a whole one; its receipt may be missing, which is exit 5. With room all is well."""
-
     def filled(n_kb: int) -> None:
         with scene.stage(f"disk-{n_kb}") as stage:
             with small_disk(stage.runs_dir, n_kb) as options:
@@ -348,7 +302,6 @@ def test_a_full_disk(scene):
 
 
 def test_a_runs_folder_that_cannot_be_written(scene):
-    """Exit 74 and a line that names it; root is held to the folder's mode, too, by leaving its privilege behind."""
     under = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search")
     with scene.stage("read-only") as stage:
         stage.runs_dir.mkdir()

@@ -24,12 +24,6 @@ REASONS = "[data-name='reasons']"
 
 
 def test_a_large_evaluation(opened, tmp_path, capsys):
-    """25 models × 4 datasets × 20 measures × 8 slices, after 29 nights, and hundreds of verdicts that fail.
-
-    The verdict and the beginning of the leaderboard are within two screens of a desktop and of a phone, and Tab comes
-    to fewer than 60 places. `make kernels` makes the page of six datasets and 10,000 queries, which has to stay under
-    6 MB.
-    """
     config = write_large(
         tmp_path,
         n_models=25,
@@ -74,7 +68,6 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
 
 
 def repeat(record: Path, n_nights: int) -> None:
-    """Put so many nights of January in the place of a record."""
     for night in range(1, n_nights + 1):
         copy = record.with_name(f"202001{night:02}T020000Z-large-{night:08x}")
         shutil.copytree(record, copy)

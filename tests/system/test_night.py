@@ -26,10 +26,6 @@ def dataset(seed: int) -> Collection:
 
 
 def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
-    """Every run is there with its 40 metrics, which are points of a history, too, for at most 6 calls a run.
-
-    Those for experiments and files are included. The first night has more: it creates the histories.
-    """
     server, database = mlflow_on_postgres
     config = write_config(
         folder / "configs",
@@ -63,7 +59,6 @@ def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
 
 
 def size_of(postgres, database: str) -> int:
-    """Bytes of a database, once what is deleted or rewritten is out of it."""
     postgres.ask("vacuum", database)
     ((size,),) = postgres.ask("select pg_database_size(current_database())", database)
     return int(size)

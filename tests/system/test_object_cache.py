@@ -28,26 +28,21 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def place(s3) -> str:
-    """Where the cache is: a bucket of its own."""
     return f"{s3.bucket()}/team/cache"
 
 
 def evaluate(config: Path, machine: str, place: str, *overrides: str) -> Evaluation:
-    """An evaluation on a machine with a runs folder of its own; one output at a time is read."""
     overrides = ("report=false", "execution.jobs=1", f"execution.cache={place}", *overrides)
     return rankledger.evaluate_config(config, overrides=overrides, tracking=False, runs_dir=config.parent / machine)
 
 
 def outcome(evaluation: Evaluation) -> tuple[set[bool], list[bytes]]:
-    """Whether outputs were parsed, and the bytes of the figures."""
     outputs = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))["outputs"]
     files = [(evaluation.record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
     return {output["parsed"] for output in outputs}, files
 
 
 def test_what_one_machine_read_no_other_parses(config, place):
-    """The first fills the bucket and the second finds all, with the bytes of an evaluation without a cache; nothing is
-    written to the runs folders but records."""
     first, second = (outcome(evaluate(config, machine, place)) for machine in ("one", "two"))
     without = outcome(evaluate(config, "three", "false"))
 
@@ -57,7 +52,6 @@ def test_what_one_machine_read_no_other_parses(config, place):
 
 
 def test_a_damaged_object_is_not_believed(config, place):
-    """One is cut short: it is named, its output is read again, and the third evaluation finds it written anew."""
     first = outcome(evaluate(config, "one", place))
     filesystem, path = pyarrow.fs.FileSystem.from_uri(place)
     found = filesystem.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
@@ -75,7 +69,6 @@ def test_a_damaged_object_is_not_believed(config, place):
 
 
 def test_to_ask_whether_an_output_may_be_there_is_one_request(place, caplog):
-    """The server lists what is below one prefix, that of the judgments and the output's size."""
     judgments = JudgmentsKey(Content((("a" * 64, "trec", ""),), 100, ()), subtopics=False, duplicates="refuse")
     store = OutputCache(place)
     with caplog.at_level(logging.INFO, logger="werkzeug"):  # which the server logs requests to
@@ -86,7 +79,6 @@ def test_to_ask_whether_an_output_may_be_there_is_one_request(place, caplog):
 
 
 def test_shards_fill_the_bucket(config, place):
-    """Each of two machines reads its half, and an evaluation on a third parses nothing."""
     for shard in ("1/2", "2/2"):
         found = read_shard(
             str(config), shard, overrides=[f"execution.cache={place}"], runs_dir=str(config.parent / shard[0])

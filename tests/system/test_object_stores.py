@@ -30,7 +30,6 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def url(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """What gives the URL of a path in a bucket of its own."""
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     return server.bucket()
@@ -43,7 +42,6 @@ def put(url: str, data: bytes) -> None:
 
 
 def entries(cache: str) -> list[str]:
-    """The paths of what a cache holds of outputs."""
     _, filesystem, path = open_filesystem(cache)
     found = filesystem.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
     return sorted(info.path for info in found if info.extension == "hits")
@@ -66,7 +64,6 @@ def evaluate(config: Path, machine: str, cache: str, records: str | None = None)
 
 
 def outcome(evaluation: Evaluation) -> tuple[set[bool], list[bytes]]:
-    """Whether outputs were parsed, and the bytes of the figures."""
     outputs = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))["outputs"]
     files = [(evaluation.record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
     return {output["parsed"] for output in outputs}, files
@@ -74,7 +71,6 @@ def outcome(evaluation: Evaluation) -> tuple[set[bool], list[bytes]]:
 
 @pytest.mark.parametrize("ending", [".txt", ".jsonl", ".parquet", ".tsv.gz"])
 def test_two_machines_share_inputs_cache_and_records(url, tmp_path, ending):
-    """What one has read the other does not parse; both give the figures of files, and see each other's records."""
     config = written(tmp_path, ending)
     for file in (tmp_path / "web").iterdir():
         put(url(f"web/{file.name}"), file.read_bytes())
@@ -94,7 +90,6 @@ def test_two_machines_share_inputs_cache_and_records(url, tmp_path, ending):
 
 
 def test_folders_and_patterns_are_found(url):
-    """The files of a folder, and those that match a pattern, in the order of their names."""
     for name in ("b.tsv", "a.tsv", "c.txt", "_SUCCESS", "_hidden/e.tsv", "deeper/d.tsv"):
         put(url(f"parts/{name}"), b"x")
 
@@ -106,7 +101,6 @@ def test_folders_and_patterns_are_found(url):
 
 
 def test_ranges_of_a_large_file_are_hashed_at_once(url, tmp_path, monkeypatch):
-    """Its digest is that of the same bytes on this machine, as if it were larger than 4 GiB."""
     monkeypatch.setattr(input_files, "_LARGEST", 1_000)
     monkeypatch.setattr(input_files, "_RANGE", 1_500)
     here = tmp_path / "large.tsv"
@@ -118,7 +112,6 @@ def test_ranges_of_a_large_file_are_hashed_at_once(url, tmp_path, monkeypatch):
 
 
 def test_of_eight_writers_one_is_first_and_what_was_seen_is_replaced(url):
-    """The server decides who creates a file, and whether it still holds what was read."""
     store = Remote(url("records"))
     first: list[int] = []
 
@@ -140,7 +133,6 @@ def test_of_eight_writers_one_is_first_and_what_was_seen_is_replaced(url):
 
 
 def test_an_entry_that_is_being_written_is_as_none(config, url):
-    """Azure shows an object before its first byte is there: the output is parsed, and nothing is said."""
     cache = url("cache")
     first = evaluate(config, "one", cache)
     written = entries(cache)
@@ -157,7 +149,6 @@ def test_an_entry_that_is_being_written_is_as_none(config, url):
 
 
 def test_a_bucket_that_is_not_there_is_one_line(config, server, url):
-    """The cache costs no figure; of records the error says what to do."""
     (remark,) = evaluate(config, "one", server.url("nowhere", "cache")).warnings
     assert "nowhere/cache" in remark
     assert ": cannot be written (" in remark

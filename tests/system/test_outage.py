@@ -19,7 +19,6 @@ NIGHTS = ("2026-11-18", "2026-11-19", "2026-11-20")
 
 
 def test_three_nights_without_a_server(folder, loaded, empty_store):
-    """Each night ends well and says what is missing; then `sync` delivers them, the oldest first, with their dates."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ndcg@10", "ap"]}, tracking={"uri": address})
@@ -50,7 +49,6 @@ def test_three_nights_without_a_server(folder, loaded, empty_store):
 
 
 def test_an_older_night_that_is_delivered_late_lands_at_its_step(folder, loaded, proxy, mlflow):
-    """The server is away for the first of two nights, and has the second when it gets the first; that is no latest."""
     from mlflow import MlflowClient
 
     settings = {"name": "late", "tracking": {"uri": proxy.uri}}
@@ -83,7 +81,6 @@ def test_an_older_night_that_is_delivered_late_lands_at_its_step(folder, loaded,
 
 
 def test_no_room_to_make_a_store(folder, loaded):
-    """The file of a fresh store stops growing, at several sizes; the record is whole, and `sync` makes it anew."""
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ap"]})
     for limit in (100_000, 400_000, 700_000):
         runs_dir = folder / f"runs-{limit}"
@@ -99,7 +96,6 @@ def test_no_room_to_make_a_store(folder, loaded):
 
 
 def test_a_night_without_the_place_of_records(folder, loaded, s3):
-    """It is evaluated and exits with 5, and is shown again so."""
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
     place = f"{s3.bucket()}/records"
 
@@ -125,7 +121,6 @@ def test_a_night_without_the_place_of_records(folder, loaded, s3):
 
 
 def test_gates_of_a_night_without_the_place_of_records(folder, loaded, s3):
-    """No model passes for want of earlier nights, the second that asks no more than the first; the record is kept."""
     gates = [
         {"name": "no-drop", "measure": "ap", "against": "self@last_passed", "max_query_drop": 1, "allow": 1},
         {"name": "floor", "measure": "ap", "at_least": 1, "fail_after": 2},
@@ -154,7 +149,6 @@ def test_gates_of_a_night_without_the_place_of_records(folder, loaded, s3):
 
 
 def test_a_bucket_that_is_not_there_is_no_empty_one(folder, loaded, s3):
-    """Exit 74 and what to do, where a bucket without records has none: a name that was mistyped hides nothing."""
     there = run("list", "--records", f"{s3.bucket()}/records", cwd=folder, by=loaded)
     gone = run("list", "--records", "s3://mistyped/records", cwd=folder, by=loaded)
 

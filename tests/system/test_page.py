@@ -23,7 +23,6 @@ REASONS = "[data-name='reasons']"
 
 
 def test_what_leaves_a_page_is_seen(chromium_on_files, tmp_path):
-    """A picture from elsewhere is among the requests, and what a script complains of among the messages."""
     path = tmp_path / "page.html"
     path.write_text("<img src='http://127.0.0.1:9/leaves.png'><script>console.warn('complains')</script>")
     chromium_on_files.load(path)
@@ -33,7 +32,6 @@ def test_what_leaves_a_page_is_seen(chromium_on_files, tmp_path):
 
 
 def test_a_head_sorts_by_the_mouse(opened, various):
-    """The greatest figure first, then the least; the head says so, and numbers are ordered as numbers."""
     page = opened(various)
     for head in ("ndcg@10", "difference from bm25"):
         for direction in ("descending", "ascending"):
@@ -46,7 +44,6 @@ def test_a_head_sorts_by_the_mouse(opened, various):
 
 
 def test_a_head_sorts_by_the_keyboard(opened, various):
-    """Tab comes to the button of a head, whose focus is to be seen, and Enter and the space bar are a click."""
     page = opened(various)
     wanted = head_of(page, "model").find_element(By.TAG_NAME, "button")
     for _ in range(300):
@@ -62,7 +59,6 @@ def test_a_head_sorts_by_the_keyboard(opened, various):
 
 
 def test_rows_are_chosen_by_measure_slice_and_model(opened, various):
-    """The slice leaves its figures, the measure orders the models, and what is typed leaves those of that name."""
     page = opened(various)
     summary = lines(various.parent / "summary.csv")
     for part in ("all", "market=de"):
@@ -82,7 +78,6 @@ def test_rows_are_chosen_by_measure_slice_and_model(opened, various):
 
 
 def test_the_chosen_measure_has_its_ranks_and_differences(opened, various):
-    """With `ap` all that is shown is by `ap`, as summary.csv and comparisons.csv have it; of another slice, too."""
     page = opened(various)
     summary, compared = (lines(various.parent / f"{name}.csv") for name in ("summary", "comparisons"))
 
@@ -116,7 +111,6 @@ def test_the_chosen_measure_has_its_ranks_and_differences(opened, various):
 
 
 def test_intervals_are_one_click_away(opened, various):
-    """They stand below the figures once they are asked for."""
     page = opened(various)
     intervals = page.all(f"{BOARD} td:not(.b) small")
     assert not intervals[0].is_displayed()
@@ -126,7 +120,6 @@ def test_intervals_are_one_click_away(opened, various):
 
 
 def test_a_cell_of_the_verdicts_opens_its_reasons(opened, various):
-    """Those of that model on that dataset; a second click shows all again."""
     page = opened(various)
     everyone = column(page, "model", REASONS)
     (cell,) = [
@@ -142,7 +135,6 @@ def test_a_cell_of_the_verdicts_opens_its_reasons(opened, various):
 
 
 def test_an_address_restores_a_view(opened, various):
-    """What was chosen stands in the address; a page that is opened there shows it, and leads to the section."""
     page = opened(various)
     choose(page, "slice", "market=de")
     choose(page, "measure", "ap")
@@ -160,7 +152,6 @@ def test_an_address_restores_a_view(opened, various):
 
 
 def _seen(page: Report) -> dict[str, object]:
-    """What is chosen, and the rows that it leaves."""
     chosen = {by: page.all(f"#by-{by}")[0].get_property("value") for by in ("measure", "slice", "filter")}
     return {**chosen, "models": column(page, "model"), "figures": column(page, "ap")}
 
@@ -180,7 +171,6 @@ def test_an_address_leads_to_a_query(opened, various):
 
 
 def test_data_are_shown_copied_and_saved(opened, various):
-    """The data of a chart open at a click; a second copies them, and another saves them as they stand there."""
     page = opened(various)
     (data,) = page.all("figure [data-name='trade-off-web']")
     details = data.find_element(By.XPATH, "ancestor::details[1]")
@@ -203,7 +193,6 @@ def test_data_are_shown_copied_and_saved(opened, various):
 
 
 def test_a_table_is_saved(opened, various):
-    """The data of a table are its rows, those that are not shown among them, with intervals apart."""
     page = opened(various)
     box = page.all(BOARD)[0]
     box.find_element(By.CSS_SELECTOR, "details.data summary").click()
@@ -218,19 +207,16 @@ def test_a_table_is_saved(opened, various):
 
 
 def saved_as(page: Report, name: str) -> str:
-    """A file that was saved, once it is there."""
     path: Path = page.downloads / name
     return page.wait(name, lambda: path.read_text(encoding="utf-8") if path.is_file() else None)
 
 
 def lines(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def test_what_is_folded_opens(opened, various):
-    """A link opens its section, and the queries that moved open to their documents, by the keyboard, too."""
     page = opened(various)
     assert not page.all("#queries details")[0].get_attribute("open")
     page.click(text="Queries")
@@ -261,7 +247,6 @@ def test_without_scripts_all_is_there(opened, various):
 
 
 def test_in_mlflows_artifact_view(mlflow, tmp_path):
-    """In the frame that MLflow keeps apart, rows are sorted and chosen, data are shown, and nothing goes wrong."""
     evaluation = rankledger.evaluate_config(
         sample_evaluations.all_pairs(tmp_path, tracking={"uri": mlflow}), runs_dir=tmp_path / "runs"
     )

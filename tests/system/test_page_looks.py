@@ -25,10 +25,6 @@ _OPEN = "document.querySelectorAll('details').forEach(details => { details.open 
     ("name", "looks"), [("various", LOOKS[::3]), ("hostile", LOOKS[::3]), ("quickstart", LOOKS[1:3])]
 )
 def test_accessible(opened, name, looks, request):
-    """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and the page does not scroll sideways.
-
-    Of the large pages each width and each scheme is looked at once, of the small one the other pairs.
-    """
     page = opened(request.getfixturevalue(name))
     page.driver.execute_script(_OPEN)
     page.driver.execute_script("choose({intervals: '1', reasons: 'all'})")
@@ -39,7 +35,6 @@ def test_accessible(opened, name, looks, request):
 
 
 def test_axe_sees_what_is_wrong(opened, quickstart):
-    """Where headings are too pale and lists have no name, the findings say so."""
     page = opened(quickstart)
     page.driver.execute_script("""
         document.querySelectorAll("h2").forEach(head => { head.style.color = "#ddd"; });
@@ -51,7 +46,6 @@ def test_axe_sees_what_is_wrong(opened, quickstart):
 
 
 def test_bars_are_seen_in_forced_colours(opened, quickstart):
-    """Where the reader's colours replace a page's grounds, intervals are still drawn, in the colour of its text."""
     page = opened(quickstart)
     forced = {"features": [{"name": "forced-colors", "value": "active"}]}
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", forced)
@@ -65,7 +59,6 @@ def test_bars_are_seen_in_forced_colours(opened, quickstart):
 
 
 def test_the_head_stays_in_view(opened, various):
-    """At 1440 pixels it stays while the page scrolls, and the section that a link leads to begins below it."""
     page = opened(various)
     page.click(text="Differences")
     head, section = page.driver.execute_script("""
@@ -78,7 +71,6 @@ def test_the_head_stays_in_view(opened, various):
 
 
 def test_a_wide_table_keeps_its_models_and_fades(opened, quickstart):
-    """At 375 pixels the models stay while the measures scroll, and the right end fades until it is reached."""
     page = opened(quickstart)
     page.see(375)
     name = "document.querySelector('#leaderboard tbody tr:not(.head) th').getBoundingClientRect().left"
@@ -90,7 +82,6 @@ def test_a_wide_table_keeps_its_models_and_fades(opened, quickstart):
 
 
 def test_print(opened, quickstart):
-    """On A4 no row is cut in two, and the heads of a table stand on each page that it goes on on."""
     page = opened(quickstart)
     page.driver.execute_script(_LENGTHEN, 60)
     page.driver.execute_script(_OPEN)
@@ -105,7 +96,6 @@ def test_print(opened, quickstart):
 
 
 def test_print_shows_what_is_open(opened, various):
-    """On paper a section that is folded is its heading; one that was opened is there."""
     page = opened(various)
     for section, words in (("quality", "What the outputs on"), ("queries", "rank before")):
         assert words not in "".join(page.printed())
@@ -115,7 +105,6 @@ def test_print_shows_what_is_open(opened, various):
 
 
 def test_hostile_names_are_text(opened, hostile):
-    """No name becomes an element, runs, or is computed; each is read as it is written, or spelt out where it steers."""
     page = opened(hostile)
     page.driver.execute_script(_OPEN)
     text = page.driver.execute_script("return document.body.textContent")
@@ -139,7 +128,6 @@ def test_hostile_names_are_text(opened, hostile):
 
 
 def test_hostile_names_break_no_layout(opened, hostile):
-    """At 375 pixels nothing is wider than the window but what scrolls by itself, with everything opened."""
     page = opened(hostile)
     page.see(375)
     page.driver.execute_script(_OPEN)

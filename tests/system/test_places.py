@@ -12,7 +12,6 @@ __all__ = ["run_cli"]
 
 
 def test_commands_read_the_object_store_of_the_config(run_cli, s3, tmp_path):
-    """The runs folder is lost, as on another day's machine, but for the list of what the user made."""
     data = {"web": search_collection(3, n_queries=6)}
     place = f"{s3.bucket()}/records"
     write_config(tmp_path, data, {"search": ["ap"]}, report=False, records=place, name="places")

@@ -51,22 +51,12 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Stage:
-    """A folder with a night that version 2 made and may be promoted by; version 1 has the alias.
-
-    Attributes:
-        folder: where commands work.
-        proxy: what stands before the server.
-        registry: the registered model, at the server itself.
-        loaded: what forks commands.
-    """
-
     folder: Path
     proxy: Proxy
     registry: Registry
     loaded: Loaded
 
     def prepare(self, date: str = NIGHT, version: int = 2, *, tag: bool = True, **sections: Any) -> None:
-        """Write a night's config and outputs; the job that made them tags them, or not."""
         config = write_nightly(self.folder, Registry(self.proxy.uri, self.registry.name), version, **sections)
         write_output(self.folder, date)
         if tag:
@@ -74,34 +64,27 @@ class Stage:
             rankledger.tag_outputs(config, model="dense", date=date, overrides=[uri])
 
     def command(self, *words: str, **options: Any) -> Running:
-        """Start a command."""
         return start(*words, cwd=self.folder, by=self.loaded, **options)
 
     def evaluate(self, date: str = NIGHT, **options: Any) -> Ended:
-        """Evaluate the night to its end, or to what befalls it."""
         return self.command("nightly", "config.yaml", "--date", date, **options).wait()
 
     def sync(self) -> Ended:
-        """Deliver what is left."""
         return self.command("sync").wait()
 
     @property
     def calls(self) -> list[tuple[str, str]]:
-        """The requests that the server was sent since the proxy last began to count."""
         return [(call.method, call.path) for call in self.proxy.calls]
 
     def records(self) -> list[Evaluation]:
-        """The records, the oldest first."""
         found = [read_record(path.parent) for path in self.folder.glob("runs/records/*/manifest.json")]
         return sorted(found, key=lambda record: record.manifest.created)
 
     def outcomes(self) -> list[list[str]]:
-        """How the promotions of each evaluation ended, the oldest first."""
         receipts = [read_promotions(Records(record.path.parent), record.path.name) for record in self.records()]
         return [[own.outcome for own in receipt.promotions] if receipt else [] for receipt in receipts]
 
     def check(self, n_set: int) -> None:
-        """Assert that version 2 has the alias by the one night, which was set once, and that nothing is left to do."""
         (record,) = self.records()
         assert self.registry.holder() == 2
         assert self.registry.tags(2)[TAG] == f"{NIGHT} {record.path.name}"
@@ -113,8 +96,6 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def on_stage(mlflow: str, loaded: Loaded, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """What opens a stage: a folder, a proxy and a registered model of its own."""
-
     @contextmanager
     def opened(**options: Any) -> Iterator[Stage]:
         number = next(_numbers)
@@ -131,20 +112,17 @@ def on_stage(mlflow: str, loaded: Loaded, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def n_before(on_stage: Callable[..., Any]) -> int:
-    """How many requests a night makes before it is promoted, if nothing disturbs it."""
     with on_stage() as undisturbed:
         assert undisturbed.evaluate().code == 0
         return len(undisturbed.calls) - len(STEPS)
 
 
 def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
-    """Do every case, as many at a time as there are cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(stage, cases))
 
 
 def test_a_promotion_takes_seven_requests(on_stage):
-    """Two that read, two for the version's tag, two for the alias, one that reads it back; with nothing to do two."""
     with on_stage() as stage:
         assert stage.evaluate().code == 0
         assert stage.calls[-7:] == STEPS
@@ -160,8 +138,6 @@ def test_a_promotion_takes_seven_requests(on_stage):
 
 
 def test_killed_at_every_request(on_stage, n_before):
-    """SIGKILL when the server has just done what a request of the promotion asked for."""
-
     def killed(step: int) -> None:
         with on_stage() as stage:
             begun: Future[Running] = Future()
@@ -179,8 +155,6 @@ def test_killed_at_every_request(on_stage, n_before):
 
 
 def test_killed_at_every_rename(on_stage):
-    """SIGKILL right before and right after each from the receipt of MLflow on: the claim, and the promotion's own."""
-
     def killed(case: tuple[int, str]) -> None:
         at, when = case
         with on_stage() as stage:
@@ -200,7 +174,6 @@ def test_killed_at_every_rename(on_stage):
 
 @pytest.mark.parametrize("fault", Fault)
 def test_any_one_exchange_may_fail(on_stage, n_before, fault):
-    """The evaluation ends well; `sync` promotes what is not, and the server has set the alias once."""
     never_arrives = fault in (Fault.LOST_REQUEST, Fault.REFUSED)
 
     def spoiled(step: int) -> None:
@@ -228,7 +201,6 @@ def test_any_one_exchange_may_fail(on_stage, n_before, fault):
 
 
 def test_several_at_once_set_it_once(on_stage):
-    """Four `sync` of one machine: one promotes, and the others wait for it and find its receipt."""
     with on_stage(tag=False) as stage:
         assert "not promoted: " in stage.evaluate().err
         stage.prepare(name=stage.registry.name.replace("ranker ", "nightly-"))
@@ -243,7 +215,6 @@ def test_several_at_once_set_it_once(on_stage):
 
 
 def test_machines_that_share_their_records_set_it_once(on_stage, s3):
-    """Two with runs folders of their own: the server of the records decides which one promotes."""
     place = f"{s3.bucket()}/records"
     with on_stage(tag=False, records=place) as stage:
         assert "not promoted: " in stage.evaluate().err
@@ -263,7 +234,6 @@ def test_machines_that_share_their_records_set_it_once(on_stage, s3):
 
 
 def test_an_older_night_delivered_late_does_nothing(on_stage):
-    """MLflow was away on the first night: the second is promoted, and the first is logged, and moves nothing."""
     with on_stage(version=3) as stage:
         name = stage.registry.name.replace("ranker ", "nightly-")
         stage.prepare(name=name, version=3, tracking={"uri": "http://127.0.0.1:1"})
@@ -282,7 +252,6 @@ def test_an_older_night_delivered_late_does_nothing(on_stage):
 
 
 def test_an_alias_that_a_human_moved_stays(on_stage):
-    """To a newer version while the night ran, after it was promoted, and back to an older one."""
     with on_stage(tag=False) as stage:
         name = stage.registry.name.replace("ranker ", "nightly-")
         assert "not promoted: " in stage.evaluate().err
@@ -303,7 +272,6 @@ def test_an_alias_that_a_human_moved_stays(on_stage):
 
 
 def test_other_outputs_are_refused(on_stage):
-    """The outputs changed after the job had tagged its version: nothing is set, and `sync` says so with exit code 5."""
     with on_stage() as stage:
         stage.registry.tag(2, "rankledger.outputs_sha256", "0" * 64)
         assert f"not promoted: models:/{stage.registry.name}/2 made other outputs" in stage.evaluate().err
@@ -316,7 +284,6 @@ def test_other_outputs_are_refused(on_stage):
 
 @pytest.fixture
 def webhooks() -> Iterator[tuple[str, list[bytes]]]:
-    """A receiver of webhooks: its address, and what it was sent."""
     sent: list[bytes] = []
 
     class Receiver(BaseHTTPRequestHandler):
@@ -337,7 +304,6 @@ def webhooks() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def test_a_webhook_of_the_alias_is_called_once(webhooks, loaded, tmp_path, empty_store):
-    """The night, the night again, `sync`, and a night later of the same version; MLflow calls it at every setting."""
     from mlflow.entities.webhook import WebhookAction, WebhookEntity, WebhookEvent
 
     address, sent = webhooks
@@ -365,7 +331,6 @@ def test_a_webhook_of_the_alias_is_called_once(webhooks, loaded, tmp_path, empty
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for what another process does; at most five minutes."""
     passing = threading.Event()
     for _ in range(6_000):
         if is_so():
@@ -375,7 +340,6 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_server_without_a_registry_is_said_so(loaded, tmp_path, empty_store):
-    """The night is logged and ends well; nothing is promoted, and the line says what to do."""
     shutil.copyfile(empty_store, tmp_path / "mlflow.db")
     nowhere = {"MLFLOW_REGISTRY_STORE_URI": "nowhere://registry"}
     with mlflow_server(tmp_path, f"sqlite:///{tmp_path}/mlflow.db", environment=nowhere) as uri, proxy_to(uri) as proxy:

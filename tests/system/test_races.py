@@ -43,7 +43,6 @@ def held(tmp_path_factory: pytest.TempPathFactory, mlflow: str, mlflow_database:
 
 @pytest.fixture(scope="module")
 def machines() -> Iterator[list[subprocess.Popen[str]]]:
-    """Four processes that deliver on request, and have loaded MLflow."""
     variables = os.environ | {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": variables}
     started = [subprocess.Popen([sys.executable, "-c", DELIVERING], **pipes) for _ in range(4)]
@@ -69,7 +68,6 @@ def answer(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize(("number", "rounds"), [(2, 10), (4, 4)])
 def test_machines_that_know_nothing_of_each_other(held, machines, number, rounds):
-    """No lock holds them up: each ends well, and there is one run of each, with its figures once, and ghosts."""
     for _ in range(rounds):
         runs = held.evaluation()
         for process in machines[:number]:
@@ -84,14 +82,12 @@ def test_machines_that_know_nothing_of_each_other(held, machines, number, rounds
 
 @pytest.fixture(scope="module")
 def held_on_postgres(tmp_path_factory: pytest.TempPathFactory, mlflow_on_postgres: tuple[str, str]) -> Iterator[Ledger]:
-    """One whose file cannot be looked into, but whose histories can."""
     with ledger(tmp_path_factory.mktemp("races on postgres"), mlflow_on_postgres[0], Path()) as server:
         yield server
 
 
 @pytest.mark.parametrize(("server", "number", "rounds"), [("held", 2, 8), ("held", 4, 3), ("held_on_postgres", 4, 6)])
 def test_machines_that_deliver_other_nights_of_one_history(request, machines, server, number, rounds):
-    """All are first to log a night of it: one run stays, and has the points of every night once, with no repeat."""
     held = request.getfixturevalue(server)
     for turn in range(rounds):
         nights = [held.evaluation(f"{number} at once, {turn}") for _ in range(number)]
@@ -104,7 +100,6 @@ def test_machines_that_deliver_other_nights_of_one_history(request, machines, se
 
 
 def test_processes_of_one_machine(folder, loaded, proxy, mlflow):
-    """Four `sync` at once: one tells MLflow, and the others find its receipt; nothing is created twice."""
     web = search_collection(40, n_queries=15, models=["bm25", "dense"])
     config = write_config(folder / "configs", {"web": web}, {"search": ["ap"]}, tracking={"uri": proxy.uri})
     proxy.expect(Fault.LOST_REQUEST, 1)

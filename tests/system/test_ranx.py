@@ -11,9 +11,6 @@ WEB = search_collection(20, n_queries=30, models=("bm25",))
 
 
 def test_what_ranx_holds_is_what_was_put_in():
-    """Judgments of a dictionary and a ranking of a data frame, in ranx's objects, have the figures of the dictionaries
-    to the last bit.
-    """
     from ranx import Qrels, Run
 
     judged = {query: {doc: int(grade) for doc, grade in own.items()} for query, own in WEB.judged.items()}

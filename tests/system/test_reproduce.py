@@ -25,7 +25,6 @@ SUITES = {"search": ["ndcg@10", "ap", "err@10", "bpref"], "errors": ["rmse", "ma
 
 
 def run_cli(*arguments: str, cwd: Path, first: Path | None = None, **variables: str) -> tuple[int, str]:
-    """The exit code and what stands on stdout, of a process that looks for packages in a folder first."""
     path = os.pathsep.join(map(str, filter(None, (first, ROOT))))
     done = subprocess.run(
         [sys.executable, "-c", "from rankledger.pipeline.cli.app import main; main()", *arguments],
@@ -41,7 +40,6 @@ def run_cli(*arguments: str, cwd: Path, first: Path | None = None, **variables: 
 
 @pytest.fixture(scope="module")
 def other_numpy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with another numpy."""
     folder = tmp_path_factory.mktemp("numpy")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder)]
     subprocess.run([*command, f"numpy=={OTHER}"], check=True)
@@ -50,7 +48,6 @@ def other_numpy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tracked(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """The run of an evaluation that is in MLflow alone, and a folder with its inputs."""
     night = tmp_path_factory.mktemp("night")
     config = write_config(night, DATA, SUITES, ending=".tsv")
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
@@ -73,7 +70,6 @@ def run_id(tracked: tuple[str, Path], tmp_path: Path) -> str:
 
 
 def test_from_a_run_id_in_an_empty_folder(run_id, mlflow, tmp_path):
-    """Identical; with one flipped byte in an input, that input is named, and the exit code is 1."""
     empty = tmp_path / "empty"
 
     code, printed = run_cli("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
@@ -90,7 +86,6 @@ def test_from_a_run_id_in_an_empty_folder(run_id, mlflow, tmp_path):
 
 
 def test_by_another_numpy(run_id, mlflow, tmp_path, other_numpy):
-    """Equal to 1e-12, or identical; both versions are named either way."""
     code, printed = run_cli(
         "reproduce", run_id, "--inputs", "inputs", cwd=tmp_path / "empty", first=other_numpy, MLFLOW_TRACKING_URI=mlflow
     )

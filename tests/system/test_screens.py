@@ -45,43 +45,30 @@ COLUMNS = {  # of the table, with their widths in pixels
 
 @dataclass(frozen=True)
 class Nights:
-    """Ten evaluations in MLflow, the oldest first.
-
-    Attributes:
-        evaluations: what they came to.
-        runs: for each the runs by model, its own under ``.
-        commit: of the repository that the config is in.
-    """
-
     evaluations: list[Evaluation]
     runs: list[Mapping[str, Any]]
     commit: str
 
     def estimate(self, night: int, model: str, measure: str) -> Estimate:
-        """Over all queries."""
         wanted = (model, "all", measure)
         (found,) = [e for e in self.evaluations[night].estimates if (e.model, e.slice, e.measure) == wanted]
         return found
 
     def figure(self, night: int, model: str, measure: str) -> float:
-        """The same without its interval."""
         estimate = self.estimate(night, model, measure).estimate
         assert estimate is not None
         return estimate
 
     def path(self, night: int, model: str = "") -> str:
-        """Of the page of a run."""
         info = self.runs[night][model].info
         return f"/experiments/{info.experiment_id}/runs/{info.run_id}"
 
     def name(self, night: int, model: str = "") -> str:
-        """What the run should be called."""
         return f"{model or 'nightly'} {DAYS[night][5:]} {self.evaluations[night].evaluation_id[-8:]}"
 
 
 @pytest.fixture(scope="module")
 def nights(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
-    """Ten nights of the quickstart's data, with other scores each night, as if evaluated at two o'clock."""
     folder = tmp_path_factory.mktemp("nights")
     rng = random.Random(7)
     with chdir(folder), pytest.MonkeyPatch.context() as patch:
@@ -101,13 +88,11 @@ def _chromium(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def page(_chromium: Browser) -> Iterator[Browser]:
-    """A browser on no page yet; in the end the page that it is on must be without trouble."""
     yield _chromium
     assert _chromium.troubles() == []
 
 
 def _config(server: str) -> str:
-    """Write the config, in a repository of its own; gives the commit."""
     document = {
         "extends": str(ROOT / "configs" / "quickstart.yaml"),
         "name": "nightly",
@@ -144,7 +129,6 @@ def _evaluated(night: int, rng: random.Random, patch: pytest.MonkeyPatch) -> Eva
 
 
 def _write_outputs(night: int, rng: random.Random) -> None:
-    """Every model's output of a day: the quickstart's with every score changed at random, by a part of it."""
     folder = Path(DAYS[night])
     folder.mkdir()
     for model in MODELS:
@@ -167,20 +151,16 @@ def _runs(server: str, evaluation_id: str) -> Mapping[str, Any]:
 
 
 def picture(page: Browser, name: str) -> None:
-    """Save a picture of the guide, where that is asked for."""
     if folder := os.environ.get("RANKLEDGER_SCREENSHOTS"):
         page.picture(ROOT / folder / f"mlflow-{name}.png")
 
 
 def open_table(page: Browser, nights: Nights, kind: str = "model") -> None:
-    """The table of runs: of the evaluations, of the models in each, or of the histories, found as the guide says."""
     wanted = urlencode({"searchFilter": f"tags.`rankledger.kind` = '{kind}'"})
     page.open(f"{nights.path(0).rpartition('/')[0]}?{wanted}&workflowType=machine_learning")
 
 
 def rows_of(page: Browser, n_rows: int) -> list[str]:
-    """The texts of the table's uppermost rows, once so many are there; its parts that scroll lie side by side."""
-
     def look() -> list[str] | None:
         parts = [page.texts(f".ag-row[row-index='{row}']") for row in range(n_rows)]
         return [" ".join(found) for found in parts] if all(parts) else None
@@ -189,13 +169,11 @@ def rows_of(page: Browser, n_rows: int) -> list[str]:
 
 
 def names_in(page: Browser, n_rows: int) -> list[str]:
-    """The names of runs in the table's uppermost rows."""
     rows_of(page, n_rows)
     return [page.texts(f".ag-row[row-index='{row}'] a[href*='/runs/']")[0] for row in range(n_rows)]
 
 
 def test_the_table_of_evaluations(nights, page):
-    """One run a night under the config's name and the day, the last on top, each older than the one above."""
     open_table(page, nights, "evaluation")
     rows = rows_of(page, 10)
 
@@ -205,7 +183,6 @@ def test_the_table_of_evaluations(nights, page):
 
 
 def test_the_table_of_models(nights, page):
-    """The last night stands first, each in the config's order; model and day are legible, figures are right."""
     open_table(page, nights)
     rows_of(page, 10)
     choose_columns(page, nights)
@@ -223,7 +200,6 @@ def test_the_table_of_models(nights, page):
 
 
 def choose_columns(page: Browser, nights: Nights) -> None:
-    """As by the menu *Columns*, and by drawing at their edges, in the table that is open."""
     experiment = nights.path(0, "bm25").split("/")[2]
     settings = f'ExperimentPage-["{experiment}"]'
     stored = json.loads(page.wait("the table's settings", lambda: page.stored(settings)))
@@ -236,7 +212,6 @@ def choose_columns(page: Browser, nights: Nights) -> None:
 
 
 def test_the_chart_view(nights, page):
-    """A section per suite and what is said of it, a chart per measure, and a bar for each of the last ten runs."""
     open_table(page, nights)
     rows_of(page, 5)
     page.click("input[value='CHART']")
@@ -259,7 +234,6 @@ def test_the_chart_view(nights, page):
 
 
 def test_the_history_of_the_models(nights, page):
-    """A line per model through ten nights, one of which a model missed; the pages are those for model training."""
     open_table(page, nights, "history")
     rows_of(page, 5)
     page.click("input[value='CHART']")
@@ -280,21 +254,18 @@ def test_the_history_of_the_models(nights, page):
 
 
 def sections_in(page: Browser) -> dict[str, int]:
-    """The sections of the chart view, with the charts that they say they have."""
     headers = page.texts("[data-testid='experiment-view-compare-runs-section-header']")
     found = [re.match(r"(\S+)\s+\((\d+)\)", header) for header in headers]
     return {match[1]: int(match[2]) for match in found if match}
 
 
 def bars_of(page: Browser, n_bars: int) -> list[float] | None:
-    """What is written at the bars of the first chart, once so many are drawn."""
     cards = page.all("[data-testid='experiment-view-compare-runs-card']")
     texts = [text.text for text in cards[0].find_elements("css selector", ".bartext")] if cards else []
     return [float(text) for text in texts] if len(texts) == n_bars and all(texts) else None
 
 
 def test_the_compare_page(nights, page):
-    """Five nights of a model side by side, under their names and dates: it is seen that it dropped, and when."""
     chosen = [6, 5, 4, 3, 2]
     infos = [nights.runs[night]["char_ngrams"].info for night in chosen]
     asked = {"runs": [info.run_id for info in infos], "experiments": [infos[0].experiment_id]}
@@ -316,7 +287,6 @@ def test_the_compare_page(nights, page):
 
 
 def compared(text: str, n_runs: int) -> Mapping[str, list[float]]:
-    """The metrics of the compare page that are in view: their names stand first, and then the figures row by row."""
     lines = text.partition("\nMetrics\n")[2].partition("\nArtifacts\n")[0].splitlines()[1:]
     names = [line for line in lines if "/" in line]
     figures = [float(line) for line in lines[len(names) :]]
@@ -324,7 +294,6 @@ def compared(text: str, n_runs: int) -> Mapping[str, list[float]]:
 
 
 def test_the_page_of_a_model(nights, page):
-    """It says whose run it is and of what: figures and intervals, user, source, and the dataset with digest and use."""
     page.open(nights.path(9, "char_ngrams"))
     text = page.shows(nights.name(9, "char_ngrams"), "search/rr.rel_2_at_10", "Datasets", "Tags")
     of_file = hashlib.sha256((QUICKSTART / "qrels.tsv").read_bytes()).hexdigest()
@@ -344,12 +313,10 @@ def test_the_page_of_a_model(nights, page):
 
 
 def said(lines: list[str], what: str) -> str:
-    """The line below."""
     return lines[lines.index(what) + 1]
 
 
 def test_the_page_of_a_model_that_failed(nights, page):
-    """It is shown as failed, and what is missing and what to do is its description."""
     night, model = MISSING
     page.open(nights.path(night, model))
     lines = page.shows(nights.name(night, model), "Not evaluated:", "Status").splitlines()
@@ -359,7 +326,6 @@ def test_the_page_of_a_model_that_failed(nights, page):
 
 
 def test_the_page_of_an_evaluation(nights, page):
-    """Its description is the leaderboard, as a table: the models, the best first, and their figures."""
     page.open(nights.path(9))
     page.shows(nights.name(9), "Complete: 5 models on 1 dataset.", "Datasets", "Tags")
     page.click(text="Show more")
@@ -375,7 +341,6 @@ def test_the_page_of_an_evaluation(nights, page):
 
 
 def test_the_page_of_an_evaluation_that_missed_a_model(nights, page):
-    """It says so above the leaderboard, which has the others."""
     night, model = MISSING
     page.open(nights.path(night))
     page.shows("Incomplete: 4 models on 1 dataset; 1 model output missing or refused.")
@@ -385,6 +350,5 @@ def test_the_page_of_an_evaluation_that_missed_a_model(nights, page):
 
 
 def leaderboard(page: Browser, n_models: int) -> list[list[str]] | None:
-    """The cells of the first table, once it has as many rows."""
     rows = page.texts("table tr")[: n_models + 1]
     return [row.split("\t") for row in rows] if len(rows) == n_models + 1 else None

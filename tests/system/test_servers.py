@@ -13,7 +13,6 @@ from tests.system.kills import run, start
 
 
 def test_a_database_is_a_copy_of_its_template(postgres):
-    """A row of the first is in the second, and a password is asked for."""
     import psycopg
 
     first = postgres.database()
@@ -26,7 +25,6 @@ def test_a_database_is_a_copy_of_its_template(postgres):
 
 
 def test_of_eight_writers_to_s3_one_is_first(s3):
-    """Conditional writes are decided by the server, and pyarrow and obstore see the same bucket."""
     from obstore import put
     from obstore.exceptions import AlreadyExistsError
     from obstore.store import from_url
@@ -57,7 +55,6 @@ def test_of_eight_writers_to_s3_one_is_first(s3):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_at_a_rename(folder, when):
-    """The first rename is the last that is asked for, and it was done only where it is killed afterwards."""
     config = write_config(folder / "configs", {"web": search_collection(40, n_queries=5)}, {"search": ["ap"]})
     ended = run("evaluate", config, "--no-tracking", cwd=folder, kill_at=1, when=when)
     (rename,) = ended.renames
@@ -68,7 +65,6 @@ def test_killed_at_a_rename(folder, when):
 
 
 def test_whatever_a_command_started_is_killed_with_it(folder):
-    """Its workers, which are processes of their own here, are gone, too."""
     config = write_config(folder / "configs", {"web": search_collection(40, n_queries=5)}, {"search": ["ap"]})
     running = start(
         "evaluate", config, "--no-tracking", "--jobs", "2", "--set", "execution.backend=processes", cwd=folder

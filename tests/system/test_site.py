@@ -22,7 +22,6 @@ LOOKS = [(1440, "light"), (1440, "dark"), (375, "light"), (375, "dark")]
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site over nights that pass and fail, an evaluation with everything, and one of which every name is hostile."""
     folder = tmp_path_factory.mktemp("site")
     for number, effect in enumerate(("pass", "fail", "fail", "pass", "fail")):
         night(folder / "runs/records", number, effect, estimate=0.4 + number / 50)
@@ -36,7 +35,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def index(chromium_on_files: Report, published: Path) -> Iterator[Report]:
-    """The first page, opened; in the end no page has complained, or asked for anything that is not of the site."""
     chromium_on_files.see(1440)
     chromium_on_files.load(published / "index.html")
     yield chromium_on_files
@@ -46,13 +44,11 @@ def index(chromium_on_files: Report, published: Path) -> Iterator[Report]:
 
 
 def links(page: Report) -> set[str]:
-    """The addresses that the page leads to, as the browser resolves them, without places within a page."""
     found = page.driver.execute_script("return [...document.querySelectorAll('a[href], link[href]')].map(a => a.href)")
     return {url.partition("#")[0] for url in found}
 
 
 def search(page: Report, text: str) -> list[str]:
-    """What is found by a text."""
     field = page.driver.find_element(By.ID, "search")
     field.send_keys(Keys.CONTROL, "a", Keys.DELETE)
     field.send_keys(text)
@@ -60,7 +56,6 @@ def search(page: Report, text: str) -> list[str]:
 
 
 def test_every_page_is_reached_by_links(index, published):
-    """From the first page on; each link leads to a file of the site, by the browser's own reckoning."""
     reached, todo = set(), {(published / "index.html").as_uri()}
     while todo:
         url = todo.pop()
@@ -74,7 +69,6 @@ def test_every_page_is_reached_by_links(index, published):
 
 
 def test_a_record_leads_back_to_its_evaluation(index, published):
-    """The contents of its copy begin with all nights; what is there is not copied again."""
     (copy,) = (published / "records").glob("*-hostile-*.html")
     written = copy.stat().st_mtime_ns
     site(published, runs_dir=published.parent / "runs")
@@ -86,7 +80,6 @@ def test_a_record_leads_back_to_its_evaluation(index, published):
 
 
 def test_what_is_searched_is_found(index):
-    """Evaluations, models, owners, datasets and nights, by all words in any case; a click leads there."""
     assert search(index, "search-team")[0].startswith("bm25 model")
     assert search(index, "news & more") == ["news & more dataset of generated"]
     found = [line.partition(",")[0] for line in search(index, "Nightly 2026-11-1")]
@@ -105,7 +98,6 @@ def test_what_is_searched_is_found(index):
 
 
 def test_hostile_names_are_text(index, published):
-    """On the first page, among what is found, and on the pages of models; nothing runs."""
     name = sample_evaluations.HOSTILE["image"]
     (line,) = [line for line in search(index, "onerror") if " model" in line and name in line]
     assert line.startswith(name)
@@ -117,7 +109,6 @@ def test_hostile_names_are_text(index, published):
 
 @pytest.mark.parametrize("start", ["index", "models", "evaluations/nightly", "evaluations/hostile", "models/bm25"])
 def test_accessible(index, published, start):
-    """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and no page scrolls sideways."""
     (page,) = published.glob(f"{start}*.html") if "/" in start else [published / f"{start}.html"]
     index.driver.get(page.as_uri())
     if start == "index":
@@ -142,7 +133,6 @@ def test_without_scripts_all_is_there(index, published):
 
 
 def test_records_in_an_object_store(s3: S3, tmp_path):
-    """The site is that of the same records on disk but for the feed's id; known records are not read again."""
     here = tmp_path / "here"
     paths = [night(here / "records", number, "pass") for number in range(3)]
     url = s3.bucket()

@@ -12,7 +12,6 @@ UNITS = Path(__file__).parents[2] / "docs/nightly"
 
 @pytest.fixture
 def units(tmp_path) -> list[Path]:
-    """The service and its timer, with paths that there are here, and the user that every machine has."""
     command = tmp_path / ".venv/bin/rankledger"
     command.parent.mkdir(parents=True)
     command.write_text("#!/bin/sh\n")
@@ -26,7 +25,6 @@ def units(tmp_path) -> list[Path]:
 
 
 def verified(*units: Path) -> str:
-    """What `systemd-analyze verify` has to say of them."""
     ended = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     return ended.stdout + ended.stderr
 
@@ -40,7 +38,6 @@ def test_systemd_finds_nothing_wrong(units):
 
 
 def test_the_timer_goes_off_every_night():
-    """At two o'clock in UTC, today or tomorrow."""
     (moment,) = [
         line.partition("=")[2]
         for line in (UNITS / "rankledger-nightly.timer").read_text().splitlines()

@@ -22,7 +22,6 @@ RUN = "from rankledger.pipeline.cli.app import main; main()"
 
 
 def copied(folder: Path) -> Path:
-    """A copy of what the package is built from, links as links."""
     folder.mkdir()
     for name in SOURCES:
         if (ROOT / name).is_dir():
@@ -48,7 +47,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment that has the wheel, and our dependencies by their path."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
@@ -73,7 +71,6 @@ def test_the_wheel_holds_one_package(wheel):
 
 
 def test_the_wheel_works_beside_modules_called_metrics_and_pipeline(python, tmp_path):
-    """From a folder with a `metrics.py` and a `pipeline.py` of your own, the package and the command run."""
     for name in ("metrics", "pipeline"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('not mine')\n", encoding="utf-8")
     (tmp_path / "configs").symlink_to(ROOT / "configs")
@@ -92,7 +89,6 @@ def test_the_wheel_works_beside_modules_called_metrics_and_pipeline(python, tmp_
 
 
 def test_the_demo_runs_from_the_wheel(python, tmp_path):
-    """In an empty folder it evaluates what is installed, and writes into the runs folder alone."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [python, "-c", RUN, "demo", "--no-tracking"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

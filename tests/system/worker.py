@@ -20,11 +20,6 @@ __all__ = ["fork_workers"]
 
 
 def fork_workers(notes: Mapping[str, Any]) -> None:
-    """Have `TrackingStore` use a process that is forked now, before this one has threads, and waits until then.
-
-    Args:
-        notes: the names of `hooks/sitecustomize.py`, by which the process writes its id down.
-    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:

@@ -13,7 +13,6 @@ CLONES = Path(os.environ["GOLDEN_CLONES"])
 
 
 def bare(*packages: str, clone: str = "") -> None:
-    """Let modules of these packages be imported from a clone, without what the packages themselves import."""
     for package in packages:
         sys.modules[package] = ModuleType(package)
         sys.modules[package].__path__ = [str(CLONES / clone / package.replace(".", "/"))]

@@ -27,18 +27,14 @@ Nuggets = Sequence[tuple[str, str]]
 
 
 class Judge:
-    """A judge whose answers are known before."""
-
     def __init__(self, labels: Iterator[str]) -> None:
         self.labels = labels
 
     def parse(self, _prompt: str, *, response_format: Any, model_kwargs: Mapping[str, float]) -> dict[str, Any]:
-        """The next label."""
         return {"response": response_format(support=next(self.labels)), "metadata": {}}
 
 
 def nuggetizer_scores(answers: Sequence[Nuggets]) -> dict[str, list[float]]:
-    """Scores of answers by importance and assignment of their nuggets."""
     found = [
         nuggetizer.calculate_nugget_scores("", [{"importance": i, "assignment": a} for i, a in own]) for own in answers
     ]
@@ -47,13 +43,11 @@ def nuggetizer_scores(answers: Sequence[Nuggets]) -> dict[str, list[float]]:
 
 
 def open_rag_eval_nuggets(answers: Sequence[Nuggets]) -> dict[str, list[float]]:
-    """The same, with weighted scores."""
     found = [autonugget(None)._evaluate_answer([*own], [i for i, _ in own], [a for _, a in own]) for own in answers]
     return {name: [own[name] for own in found] for name in found[0]}
 
 
 def open_rag_eval_citations(answers: Sequence[Sequence[str | None]]) -> dict[str, list[float]]:
-    """Scores of answers each of whose sentences cites a document of its own, so well supported, or none."""
     found = []
     for labels in answers:
         cited = [[] if label is None else [str(place)] for place, label in enumerate(labels)]
@@ -74,7 +68,6 @@ def open_rag_eval_citations(answers: Sequence[Sequence[str | None]]) -> dict[str
 def kilt_scores(
     rankings: Sequence[Sequence[str]], sets: Sequence[Sequence[Sequence[str]]], ks: Sequence[int]
 ) -> dict[str, list[float]]:
-    """R-precision and recall of lists of pages, by the evidence sets of each."""
     key = ["wikipedia_id"]
     found: dict[str, list[float]] = {"Rprec": [], **{f"recall@{k}": [] for k in ks}}
     for ranking, evidence in zip(rankings, sets, strict=True):

@@ -40,7 +40,6 @@ def _dimension(shares: Sequence[Sequence[float]]) -> Any:
 
 
 def trec_awrf(lists: Lists, shares: Sequence[Sequence[float]], targets: Sequence[Sequence[float]]) -> list[float]:
-    """AWRF of task 1: documents' shares by group, and each query's target."""
     metric = wptrec.AWRFMetric(None, [_dimension(shares)], None)
     return [
         float(metric.qr_awrf(np.array(documents), xr.DataArray(target, dims=["group"])))
@@ -55,7 +54,6 @@ def trec_ee(
     targets: Sequence[Sequence[float]],
     only_relevant: bool,
 ) -> list[list[float]]:
-    """EE-L, EE-D and EE-R of task 2, of one ranking per query."""
     n_queries, length = len(lists), len(lists[0])
     pairs = [(query, document) for query, documents in enumerate(relevant) for document in documents]
     qrels = pd.DataFrame(pairs, columns=["topic_id", "page_id"]).set_index("topic_id")
@@ -72,7 +70,6 @@ def trec_ee(
 def expected_exposure(
     lists: Lists, judged: Judged, groups: Sequence[Sequence[int]], p: float, by_group: bool
 ) -> list[list[float]]:
-    """The differences, disparities and relevances of expeval, not normalised, of one ranking per query."""
     exposure, group, util = (expeval[name] for name in ("exposure", "group", "util"))
     found = []
     for documents, grades in zip(lists, judged, strict=True):
@@ -92,7 +89,6 @@ def expected_exposure(
 
 
 def fairranktune_exposure(lists: Lists, relevant: Lists, group: Sequence[int], by_relevance: bool) -> float:
-    """The least over the greatest exposure of a group, by its documents or their relevance."""
     rankings = pd.DataFrame({query: pd.Series(documents) for query, documents in enumerate(lists)})
     groups = dict(enumerate(group))
     if not by_relevance:
@@ -107,7 +103,6 @@ def fairranktune_exposure(lists: Lists, relevant: Lists, group: Sequence[int], b
 def elliot(
     lists: Lists, relevant: Lists, consumed: Lists, group: Sequence[int], head: Sequence[int], k: int
 ) -> dict[str, float]:
-    """REO and RSP of Elliot by group and by popularity."""
     objects = SimpleNamespace(
         cutoff=k,
         relevance=SimpleNamespace(binary_relevance=SimpleNamespace(get_user_rel=lambda user: relevant[user])),
@@ -133,7 +128,6 @@ def elliot(
 
 
 def fairlearn_rates(lists: Lists, relevant: Lists, group: Sequence[int]) -> dict[str, float]:
-    """The variation of the true positive rate and of the selection rate between groups; the latter's least ratio."""
     rows = [
         (document in documents, document in wanted, group[document])
         for documents, wanted in zip(lists, relevant, strict=True)

@@ -30,7 +30,6 @@ Lists = Sequence[Sequence[int]]
 
 
 def off_policy(logs: Sequence[Log], clip: float) -> dict[str, list[float]]:
-    """Estimates of each log by Open Bandit Pipeline, which clips no self-normalised one."""
     tools = {
         "ips": estimators.InverseProbabilityWeighting(),
         "ips clipped": estimators.InverseProbabilityWeighting(lambda_=clip),
@@ -50,15 +49,10 @@ def off_policy(logs: Sequence[Log], clip: float) -> dict[str, list[float]]:
 
 
 def effective_shares(weights: Sequence[Sequence[float]]) -> list[float]:
-    """The effective sample proportion of each sample, by balance."""
     return [weights_stats.kish_deff_stats(np.array(own)).essp for own in weights]
 
 
 def interleaved(kind: str, first: Lists, second: Lists, clicked: Lists) -> dict[str, list[Any]]:
-    """Lists that the package interleaving makes of two each, and by how much the first ranker wins, from -1 to 1.
-
-    A list is clicked at these places. `first` says which documents the first ranker drafted, in team draft.
-    """
     tool = {"team draft": team_draft, "probabilistic": probabilistic}[kind]
     found: dict[str, list[Any]] = {"documents": [], "first": [], "lead": []}
     for seed, (one, other, places) in enumerate(zip(first, second, clicked, strict=True)):
@@ -77,7 +71,6 @@ def interleaved(kind: str, first: Lists, second: Lists, clicked: Lists) -> dict[
 
 
 def unbiased_dcg(clicked: Lists, propensities: Sequence[Sequence[float]], k: int) -> list[float]:
-    """The self-normalised DCG of each list, by the program of Saito's paper on unbiased pairwise learning."""
     return [
         float(unbiased.dcg_at_k(np.array(own), -np.arange(len(own)), k, np.array(chances)))
         for own, chances in zip(clicked, propensities, strict=True)

@@ -10,7 +10,6 @@ from mteb._evaluators.retrieval_metrics import calculate_retrieval_scores, make_
 def abstention(
     judgments: Mapping[str, Mapping[str, int]], ranking: Mapping[str, Mapping[str, float]], cutoffs: Sequence[int]
 ) -> dict[str, float]:
-    """The figures of abstention at these cutoffs, 1 among them, by their names in MTEB's results."""
     found = calculate_retrieval_scores(ranking, judgments, cutoffs)._asdict()
     del found["all_scores"]
     scores = make_score_dict(_map=found.pop("map"), task_scores={}, **found)

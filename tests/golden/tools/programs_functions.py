@@ -50,7 +50,6 @@ PATHS = {  # of the modules of Elliot, by metric
 
 
 def tau_ap(grades: Sequence[Sequence[float]]) -> list[float]:
-    """AP correlation of each ranking with its documents' grades: the mean over all orders of equal grades."""
     found = []
     for own in grades:
         levels = [np.flatnonzero(np.equal(own, level)) for level in sorted({*own})]
@@ -64,17 +63,14 @@ def tau_ap(grades: Sequence[Sequence[float]]) -> list[float]:
 
 
 def package_rbo(ones: Lists, others: Lists, p: float) -> list[float]:
-    """Extrapolated rank-biased overlap of pairs of lists."""
     return [float(RankingSimilarity(*pair).rbo_ext(p)) for pair in zip(ones, others, strict=True)]
 
 
 def script_rbo(ones: Lists, others: Lists, p: float) -> list[list[float]]:
-    """The minimum, the residual and the extrapolation of pairs of lists."""
     return [[float(form) for form in script.rbo(*pair, p)] for pair in zip(ones, others, strict=True)]
 
 
 def elliot(names: Sequence[str], lists: Lists, judged: Judged, consumed: Lists, k: int) -> dict[str, list[float]]:
-    """Metrics of each list; relevant is a grade of 1."""
     relevance = importlib.import_module("elliot.evaluation.relevance.relevance")
     tests = {user: {int(item): grade for item, grade in own.items()} for user, own in enumerate(judged)}
     times = collections.Counter(item for own in consumed for item in own)
@@ -94,7 +90,6 @@ def elliot(names: Sequence[str], lists: Lists, judged: Judged, consumed: Lists, 
 
 
 def elliot_user_coverage(sets: Sequence[Lists]) -> list[int]:
-    """The users who are recommended anything, of each set of lists."""
     module = importlib.import_module("elliot.evaluation.metrics.coverage.user_coverage.user_coverage")
     return [int(module.UserCoverage(dict(enumerate(lists)), None, None, None).eval()) for lists in sets]
 
@@ -102,7 +97,6 @@ def elliot_user_coverage(sets: Sequence[Lists]) -> list[int]:
 def warprec(
     names: Sequence[str], lists: Lists, judged: Judged, times: Sequence[int], n_users: int, k: int
 ) -> dict[str, list[float]]:
-    """Metrics of each list of k documents or more, in single precision."""
     target = torch.zeros(len(lists), len(times))
     scores = torch.zeros_like(target)
     for user, own in enumerate(judged):
@@ -131,7 +125,6 @@ def warprec(
 
 
 def limited_auc(lists: Lists, relevant: Lists, n_items: int, k: int) -> list[float]:
-    """AUC@k of implicit, of each user alone."""
     found = []
     for listed, own in zip(lists, relevant, strict=True):
         model = SimpleNamespace(recommend=lambda *_, N, listed=listed: (np.array([listed[:N]], np.int32), None))
@@ -141,7 +134,6 @@ def limited_auc(lists: Lists, relevant: Lists, n_items: int, k: int) -> list[flo
 
 
 def lenskit(names: Sequence[str], lists: Lists, judged: Judged, k: int, half_life: float) -> dict[str, list[float]]:
-    """Metrics of each list; `cg` is DCG without a discount, `rankscore` NDCG with one that doubles in a half-life."""
     metrics = {name: getattr(ranking, name)(k) for name in names}
     metrics["rankscore"] = ranking.NDCG(k, discount=lambda ranks: 2 ** ((ranks - 1) / half_life))
     graded = ranking.DCG(k, discount=np.ones_like, gain="rating")
@@ -157,7 +149,6 @@ def lenskit(names: Sequence[str], lists: Lists, judged: Judged, k: int, half_lif
 
 
 def miscalibration(lists: Lists, consumed: Lists, genres: Lists) -> list[float]:
-    """What the notebook's functions make of the documents' genres, in bits."""
     notebook = json.loads((CLONES / "machine-learning/recsys/calibration/calibrated_reco.ipynb").read_text())
     own: dict[str, Any] = {"np": np}
     for cell in notebook["cells"]:

@@ -17,7 +17,6 @@ Ranking = Mapping[str, Mapping[str, float]]
 def by_query(
     judgments: Grades, ranking: Ranking, metrics: Sequence[str], *, make_comparable: bool = False
 ) -> dict[str, list[float]]:
-    """The figures of the queries, in the order of their ids, and at last the mean, by metric."""
     run = ranx.Run(ranking)
     means = ranx.evaluate(ranx.Qrels(judgments), run, [*metrics], make_comparable=make_comparable)
     means = means if isinstance(means, dict) else {metrics[0]: means}  # of one metric it is the bare figure
@@ -28,23 +27,19 @@ def by_query(
 
 
 def mean(judgments: Grades, ranking: Ranking, metric: str) -> float:
-    """The figure of one metric."""
     return float(ranx.evaluate(ranx.Qrels(judgments), ranx.Run(ranking), metric))
 
 
 def mean_of_dicts(judgments: Grades, ranking: Ranking, metric: str) -> float:
-    """The figure of one metric, of plain dicts in place of `Qrels` and `Run`."""
     return float(ranx.evaluate(judgments, ranking, metric))
 
 
 def interpolated_precision(judgments: Grades, ranking: Ranking) -> list[list[float]]:
-    """At the eleven levels of recall, for the queries in the order of their ids."""
     found = interpolated_precision_at_recall(ranx.Qrels(judgments).to_typed_list(), ranx.Run(ranking).to_typed_list())
     return [[float(value) for value in row] for row in found]
 
 
 def refusal(judgments: Grades, ranking: Ranking, metric: str) -> str:
-    """What the `AssertionError` says that it raises."""
     try:
         ranx.evaluate(ranx.Qrels(judgments), ranx.Run(ranking), metric)
     except AssertionError as error:
@@ -53,7 +48,6 @@ def refusal(judgments: Grades, ranking: Ranking, metric: str) -> str:
 
 
 def example(code: str, files: Mapping[str, str]) -> list[float]:
-    """What code of a guide leaves in `theirs`, run in a folder with these files."""
     names: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, text in files.items():

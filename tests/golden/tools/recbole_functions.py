@@ -20,8 +20,6 @@ WITH_COUNTS = ("map", "recall", "ndcg")  # the metrics that also take the number
 
 
 class Settings(dict[str, object]):
-    """What RecBole's classes ask of a config: any key, None if it is not set."""
-
     def __missing__(self, key: str) -> None:
         return None
 
@@ -33,7 +31,6 @@ def _settings(metrics: Sequence[str], cutoffs: Sequence[int] = ()) -> Settings:
 
 
 def _collected(settings: Settings, scores: Sequence[Sequence[float]], positive: Pairs) -> DataStruct:
-    """What RecBole's own collector makes of scores by user and item, -inf for item 0, and of pairs of user and item."""
     collector = Collector(settings)
     collector.eval_batch_collect(torch.tensor(scores, dtype=torch.float32), None, *torch.tensor(positive).T)
     return collector.get_data_struct()
@@ -42,7 +39,6 @@ def _collected(settings: Settings, scores: Sequence[Sequence[float]], positive: 
 def by_user(
     metrics: Sequence[str], cutoffs: Sequence[int], scores: Sequence[Sequence[float]], positive: Pairs
 ) -> dict[str, list[float]]:
-    """What each metric class gives for each user at each cutoff, before it is averaged and rounded."""
     settings = _settings(metrics, cutoffs)
     found = _collected(settings, scores, positive)
     columns = {}
@@ -57,7 +53,6 @@ def by_user(
 def without_history(
     metrics: Sequence[str], cutoffs: Sequence[int], scores: Sequence[Sequence[float]], history: Pairs, positive: Pairs
 ) -> dict[str, list[float]]:
-    """What `by_user` gives of the scores that RecBole's trainer leaves, given the items of each user in training."""
     model = SimpleNamespace(full_sort_predict=lambda _: torch.tensor(scores, dtype=torch.float32))
     trainer = SimpleNamespace(model=model, device="cpu", tot_item_num=len(scores[0]))
     batch = SimpleNamespace(to=lambda _: None), tuple(torch.tensor(history).T), None, None
@@ -68,13 +63,11 @@ def without_history(
 def means(
     metrics: Sequence[str], cutoffs: Sequence[int], scores: Sequence[Sequence[float]], positive: Pairs
 ) -> dict[str, float]:
-    """What its evaluator gives for the same."""
     settings = _settings(metrics, cutoffs)
     return _evaluated(settings, _collected(settings, scores, positive))
 
 
 def of_hits(metrics: Sequence[str], k: int, hits: Sequence[Sequence[int]]) -> dict[str, float]:
-    """What its evaluator gives for users by hits, 0 or 1 at each rank, and the number of positive items at the end."""
     found = DataStruct()
     found.set("rec.topk", torch.tensor(hits))
     with np.errstate(invalid="ignore"):
@@ -82,7 +75,6 @@ def of_hits(metrics: Sequence[str], k: int, hits: Sequence[Sequence[int]]) -> di
 
 
 def of_the_catalogue(metrics: Sequence[str], items: Sequence[Sequence[int]], n_items: int) -> dict[str, float]:
-    """What its evaluator gives for the items recommended to each user; it counts the padding among `n_items`."""
     found = DataStruct()
     found.set("rec.items", torch.tensor(items))
     found.set("data.num_items", n_items)
@@ -92,7 +84,6 @@ def of_the_catalogue(metrics: Sequence[str], items: Sequence[Sequence[int]], n_i
 def of_lists(
     metrics: Sequence[str], cutoffs: Sequence[int], items: Lists, n_items: int, counts: Sequence[int]
 ) -> dict[str, float]:
-    """What each metric class gives for recommended lists, with each item's interactions in training, from item 0 on."""
     settings, found = _settings(metrics, cutoffs), _listed(items, n_items, counts)
     figures: dict[str, float] = {}
     for name in metrics:
@@ -101,14 +92,12 @@ def of_lists(
 
 
 def popularity_of_each(items: Lists, n_items: int, counts: Sequence[int]) -> list[list[float]]:
-    """The average popularity of each list at each rank."""
     metric = metrics_dict["averagepopularity"](_settings(["averagepopularity"], [len(items[0])]))
     values = metric.metric_info(metric.get_pop(*metric.used_info(_listed(items, n_items, counts))))
     return [[float(value) for value in row] for row in values]
 
 
 def tail_of_each(items: Lists, n_items: int, counts: Sequence[int], share: float) -> list[list[float]]:
-    """The share of tail items of each list at each rank."""
     settings = _settings(["tailpercentage"], [len(items[0])])
     settings["tail_ratio"] = share
     metric = metrics_dict["tailpercentage"](settings)
@@ -125,7 +114,6 @@ def _listed(items: Lists, n_items: int, counts: Sequence[int]) -> DataStruct:
 
 
 def of_ratings(metrics: Sequence[str], predictions: Sequence[float], ratings: Sequence[int]) -> dict[str, float]:
-    """What its evaluator gives for predictions beside ratings."""
     found = DataStruct()
     found.set("rec.score", torch.tensor(predictions, dtype=torch.float64))
     found.set("data.label", torch.tensor(ratings))
@@ -135,7 +123,6 @@ def of_ratings(metrics: Sequence[str], predictions: Sequence[float], ratings: Se
 def each_of_labels(
     metrics: Sequence[str], rows: Sequence[tuple[Sequence[float], Sequence[int]]]
 ) -> dict[str, list[float]]:
-    """What each metric class gives for each row of scores beside its row of labels, before it is rounded."""
     classes = {name: metrics_dict[name.lower()](_settings([name])) for name in metrics}
     return {
         name: [float(metric.metric_info(np.array(scores), np.array(labels))) for scores, labels in rows]

@@ -14,17 +14,14 @@ Rows = Iterable[tuple[Sequence[float], Sequence[float]]]
 
 
 def each(name: str, rows: Rows, **arguments: Any) -> list[float]:
-    """What a function gives for each row of scores beside its row of targets."""
     return [_short(getattr(functional, name)(*_tensors(*row), **arguments)) for row in rows]
 
 
 def each_of_labels(name: str, rows: Rows, **arguments: Any) -> list[float]:
-    """What a function of binary classification gives for each row of scores beside its row of labels."""
     return [round(float(getattr(classification, name)(*_tensors(*row), **arguments)), 9) for row in rows]
 
 
 def curves(rows: Rows, max_k: int) -> dict[str, list[list[float]]]:
-    """Precision and recall of each row, at each cutoff up to `max_k`."""
     found = [functional.retrieval_precision_recall_curve(*_tensors(*row), max_k=max_k) for row in rows]
     return {
         "p": [[_short(value) for value in precision] for precision, _, _ in found],
@@ -35,20 +32,17 @@ def curves(rows: Rows, max_k: int) -> dict[str, list[list[float]]]:
 def mean(
     name: str, scores: Sequence[float], targets: Sequence[float], indexes: Sequence[int], **arguments: Any
 ) -> float:
-    """What a class gives for all documents, `indexes` naming the query of each."""
     metric = getattr(retrieval, name)(**arguments)
     return _short(metric(*_tensors(scores, targets), indexes=torch.tensor(indexes)))
 
 
 def first_of_equal(size: int, cutoffs: Sequence[int]) -> list[list[int]]:
-    """The first three columns that `topk` gives of equal scores, for each cutoff; those of `argsort` are the last."""
     equal = torch.full((size,), 0.5)
     orders = [equal.topk(k)[1] for k in cutoffs]
     return [order[:3].tolist() for order in (*orders, torch.argsort(equal, descending=True))]
 
 
 def refusal(name: str, scores: Sequence[float], targets: Sequence[float]) -> str:
-    """What the `ValueError` says that a function raises."""
     try:
         getattr(functional, name)(*_tensors(scores, targets))
     except ValueError as error:
@@ -61,6 +55,5 @@ def _tensors(scores: Sequence[float], targets: Sequence[float]) -> tuple[torch.T
 
 
 def _short(value: torch.Tensor) -> float:
-    """A float32 by as many digits as tell it from all others."""
     assert value.dtype == torch.float32
     return float(str(value.numpy()))

@@ -41,7 +41,6 @@ PASSWORD = "s3cret/9"  # with a slash: the worst that a URI may hold
 
 
 def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **changes: Any) -> Evaluation:
-    """A record of three models on one search dataset, one of them without output, and of one on a ratings dataset."""
     measures = {text: Measure.parse(text) for suite in SUITES.values() for text in suite} | {
         "rmse": Measure.parse("rmse")
     }
@@ -124,7 +123,6 @@ def track(
     max_metrics: int = 40,
     seconds: float = 600,
 ) -> Delivered:
-    """Deliver the runs of a record to a store that is opened for it, and that has so long to answer."""
     with TrackingStore(uri, artifacts, timeout=timedelta(seconds=seconds)) as store:
         answer = store.deliver(record.path, metric_name=metric_name, max_metrics=max_metrics)
     runs = {tuple(run[key] for key in ("dataset", "model", "replicate") if key in run): run for run in answer["runs"]}
@@ -134,8 +132,6 @@ def track(
 
 @dataclass(frozen=True)
 class Store:
-    """A tracking store: where it is, and MLflow's own client."""
-
     uri: str
     artifacts: Path
     client: Any
@@ -143,12 +139,10 @@ class Store:
     tracked: Delivered
 
     def run(self, *task: str) -> Any:
-        """A model's run, or the evaluation's own."""
         return self.client.get_run(self.tracked.runs[task] if task else self.tracked.run_id)
 
 
 def of_evaluation(record: Evaluation) -> str:
-    """What to ask MLflow for the runs of an evaluation."""
     return f"tags.`rankledger.evaluation` = '{record.manifest.evaluation_id}'"
 
 
@@ -159,7 +153,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def first_delivery(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The output of a process that delivers a record to a store that does not exist yet."""
     record = write(folder / "records")
     script = (
         "import sys; from datetime import timedelta; from pathlib import Path\n"
@@ -176,20 +169,17 @@ def first_delivery(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def sqlite(folder: Path, first_delivery: subprocess.CompletedProcess[str]) -> str:
-    """A store that has seen one evaluation."""
     assert first_delivery.returncode == 0, first_delivery.stderr
     return f"sqlite:///{folder}/fresh.db"
 
 
 @pytest.fixture(scope="module")
 def uri(sqlite: str) -> str:
-    """Where the record is logged; tests/system/test_delivery.py runs the tests below on a server."""
     return sqlite
 
 
 @pytest.fixture(scope="module")
 def store(uri: str, folder: Path) -> Store:
-    """A store to which one evaluation was logged."""
     from mlflow import MlflowClient
 
     record = write(folder / "logged", name="logged")
@@ -199,12 +189,10 @@ def store(uri: str, folder: Path) -> Store:
 
 
 def test_creating_a_store_prints_nothing(first_delivery):
-    """Output of MLflow reaches neither stdout nor stderr, and the caller imports no MLflow."""
     assert (first_delivery.returncode, first_delivery.stdout, first_delivery.stderr) == (0, "", "")
 
 
 def test_every_figure_is_found_again(store):
-    """Metrics equal the record's figures to the last bit, under every suite that has the measure."""
     lines = {line.measure: line for line in store.record.estimates if line.model == "bm25"}
     names = {
         "search": {
@@ -245,7 +233,6 @@ def test_undefined_figures_are_left_out(store):
 
 
 def test_params_are_found_again(store):
-    """Params of a model are written as in YAML; those of the evaluation say how it was made."""
     assert store.run("web search", "bm25").data.params == {
         "k1": "0.9",
         "stem": "true",
@@ -269,7 +256,6 @@ def test_params_are_found_again(store):
 
 
 def test_tags_tie_runs_to_their_evaluation(store):
-    """Every run names evaluation and commit; a model's also model, dataset, owner, the user's tags and fingerprints."""
     manifest = store.record.manifest
     ours = {
         "rankledger.evaluation": manifest.evaluation_id,
@@ -312,7 +298,6 @@ def test_a_hostile_model_name_is_kept_as_it_is(store):
 
 
 def test_a_refused_output_is_a_failed_run(store):
-    """The run has failed, says why, and has no figures; the others and the evaluation's own are finished."""
     run = store.run("web search", "late")
     note = "Not evaluated:\n\n    late_1.tsv: file not found; write it\n    or *not*"
 
@@ -325,7 +310,6 @@ def test_a_refused_output_is_a_failed_run(store):
 
 
 def test_inputs_carry_digests(store):
-    """A model's run has its dataset, the evaluation's own has all; the digest is of the judgments' files."""
     full = hashlib.sha256(f"{'a' * 64}\n{'b' * 64}".encode()).hexdigest()
     (found,) = store.run("web search", "bm25").inputs.dataset_inputs
     (rated,) = store.run("stars", "bm25").inputs.dataset_inputs
@@ -347,7 +331,6 @@ def test_inputs_carry_digests(store):
 
 
 def test_the_record_is_kept_with_the_run(store, tmp_path):
-    """The evaluation's own run has every file of the record, byte for byte."""
     kept = Path(store.client.download_artifacts(store.tracked.run_id, "", str(tmp_path)))
 
     assert {file.name: file.read_bytes() for file in kept.iterdir()} == {
@@ -356,7 +339,6 @@ def test_the_record_is_kept_with_the_run(store, tmp_path):
 
 
 def test_the_evaluation_stands_on_top(store):
-    """The last start is the evaluation's own run; the models follow in the config's order, by the record's clock."""
     runs = store.client.search_runs([store.tracked.experiment_id], of_evaluation(store.record))
     expected = [None, ("web search", HOSTILE), ("web search", "late"), ("web search", "bm25"), ("stars", "bm25")]
 
@@ -367,7 +349,6 @@ def test_the_evaluation_stands_on_top(store):
 
 
 def test_one_experiment_has_all_runs(store):
-    """Datasets, models, histories and the evaluation are told apart by tags and names; no run is folded away."""
     every = [experiment.experiment_id for experiment in store.client.search_experiments()]
     experiment = store.client.get_experiment(store.tracked.experiment_id)
     found = store.client.search_runs(every, of_evaluation(store.record))
@@ -388,7 +369,6 @@ def test_one_experiment_has_all_runs(store):
 
 
 def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
-    """Tracking a second record leaves the first as it is; MLflow prints nothing, and the environment is as before."""
     again = write(folder / "again", name=store.record.manifest.name, hex_id="77777777")
     before = dict(os.environ)
 
@@ -402,7 +382,6 @@ def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
 
 
 def test_credentials_stay_out_of_the_store(store):
-    """Neither what is logged nor what is printed holds the password of a URI."""
     texts = [str(store.client.get_run(run_id).to_dictionary()) for run_id in store.tracked.runs.values()]
     texts += [str(store.run().to_dictionary()), str(store.tracked)]
 
@@ -410,7 +389,6 @@ def test_credentials_stay_out_of_the_store(store):
 
 
 def test_a_deleted_experiment_is_named(sqlite, folder):
-    """What was deleted on purpose is not brought back by itself; the message says how."""
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=sqlite)
@@ -422,14 +400,12 @@ def test_a_deleted_experiment_is_named(sqlite, folder):
 
 
 def _refused(uri: str, folder: Path) -> str:
-    """Why a delivery fails; where MLflow goes on asking, as by its own settings, that there is no answer."""
     with pytest.raises(TrackingError) as error:
         track(write(folder), uri=uri, artifacts=folder, seconds=240)
     return str(error.value)
 
 
 def test_a_dead_server_fails_at_once(tmp_path, capfd):
-    """One line says what is wrong, without the password; by its own settings MLflow asks for minutes."""
     port = free_port()
 
     said = _refused(f"http://ann:{PASSWORD.replace('/', '%2F')}@127.0.0.1:{port}/", tmp_path)
@@ -439,7 +415,6 @@ def test_a_dead_server_fails_at_once(tmp_path, capfd):
 
 
 def test_a_silent_server_times_out_as_configured(tmp_path, monkeypatch):
-    """MLflow's own variables count: here one second and no second attempt."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with socket.socket() as silent:
@@ -469,7 +444,6 @@ def test_a_silent_server_times_out_as_configured(tmp_path, monkeypatch):
     ],
 )
 def test_an_impossible_store_is_refused_in_one_line(tmp_path, uri, said):
-    """A database that cannot be opened and an unknown scheme fail at once, without credentials in the message."""
     found = _refused(uri, tmp_path)
 
     assert found.startswith(said)

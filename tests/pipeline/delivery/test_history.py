@@ -21,8 +21,6 @@ TAGS = {"rankledger.kind": "history", "rankledger.dataset": "web", "rankledger.m
 
 
 class Between:
-    """MLflow's client, with something that happens once right after a request of a kind."""
-
     def __init__(self, client: MlflowClient, request: str, happening: Callable[[], object]) -> None:
         self._client, self._request, self._happening = client, request, happening
 
@@ -41,8 +39,6 @@ class Between:
 
 
 class Behind:
-    """MLflow's client, to which the first search shows what was there before."""
-
     def __init__(self, client: MlflowClient, seen: Sequence[Run]) -> None:
         self._client, self._seen = client, [seen]
 
@@ -56,8 +52,6 @@ class Behind:
 
 
 class Store:
-    """A tracking store with an experiment."""
-
     def __init__(self, uri: str) -> None:
         from mlflow import MlflowClient
 
@@ -67,13 +61,6 @@ class Store:
     def log(
         self, night: int, *, between: tuple[str, Callable[[], object]] | None = None, seen: Sequence[Run] | None = None
     ) -> None:
-        """Deliver a night, whose figures are its number and twice that.
-
-        Args:
-            night: its number.
-            between: what happens once, after a request of that name.
-            seen: the runs that are there for it when it looks first.
-        """
         metrics = {"search/ap": float(night), "search/rr": night * 2.0}
         history = RunToSend(
             experiment="nightly",
@@ -90,7 +77,6 @@ class Store:
         retry_conflicts(lambda: Sender(client, self.experiment).log_histories([history]), SAME_ROW, DELETED)
 
     def create(self, *nights: int, before: str = "g", after: str = "") -> str:
-        """A further run of the history with the points of nights, which counts before one and after another."""
         while True:
             run_id = str(self.client.create_run(self.experiment, 1, dict(TAGS), "bm25").info.run_id)
             if after < run_id < before:
@@ -105,17 +91,14 @@ class Store:
 
     @property
     def points(self) -> Points:
-        """The points of the one run of the history."""
         return points_in(self.uri, "nightly")["web", "bm25"]
 
     @property
     def found(self) -> list[Run]:
-        """The runs that are there."""
         return [*self.client.search_runs([self.experiment])]
 
     @property
     def runs(self) -> list[str]:
-        """Their ids."""
         return [run.info.run_id for run in self.found]
 
 
@@ -131,7 +114,6 @@ def store(tmp_path: Path, empty_store: Path) -> Store:
 
 
 def test_each_night_is_a_point_however_often_it_is_delivered(store):
-    """In any order; the latest value is that of the last night, whichever was delivered last."""
     for night in (3, 1, 3, 2, 1):
         store.log(night)
 
@@ -141,7 +123,6 @@ def test_each_night_is_a_point_however_often_it_is_delivered(store):
 
 
 def test_of_several_histories_one_stays_with_the_points_of_all(store):
-    """Each may have nights that no other has, and nights that others have, too."""
     for nights in ((1, 2), (2, 3), (4,)):
         store.create(*nights)
     first = min(store.runs)
@@ -154,8 +135,6 @@ def test_of_several_histories_one_stays_with_the_points_of_all(store):
 
 @pytest.mark.parametrize("request_", ["search_runs", "create_run", "log_batch", "set_terminated"])
 def test_another_history_that_counts_first_comes_up(store, request_):
-    """After each request of the first night: it has the other's nights and this one, and the first is gone."""
-
     def happens() -> None:
         store.create(7, before=min(store.runs, default="g"))
 
@@ -167,7 +146,6 @@ def test_another_history_that_counts_first_comes_up(store, request_):
 
 @pytest.mark.parametrize("request_", ["get_metric_history", "log_batch", "set_tag", "set_terminated", "delete_run"])
 def test_a_third_history_comes_up_while_two_become_one(store, request_):
-    """After each request of joining them: what was copied to the second is copied on to the third, or again."""
     store.create(1), store.create(2)
 
     store.log(4, between=(request_, lambda: store.create(3, before=min(store.runs))))
@@ -178,7 +156,6 @@ def test_a_third_history_comes_up_while_two_become_one(store, request_):
 
 @pytest.mark.parametrize("request_", ["search_runs", "get_metric_history", "log_batch", "set_tag", "delete_run"])
 def test_another_delivery_joins_the_same_two(store, request_):
-    """After each request: both copy the same points, delete the same run, and have their own nights."""
     store.create(1), store.create(2)
 
     store.log(3, between=(request_, lambda: store.log(4)))
@@ -188,7 +165,6 @@ def test_another_delivery_joins_the_same_two(store, request_):
 
 @pytest.mark.parametrize("request_", ["get_metric_history", "log_batch", "search_runs", "set_tag", "delete_run"])
 def test_a_night_is_logged_to_a_history_that_is_given_up(store, request_):
-    """Its sender chose that run before a lesser one was there, logs while it is copied or deleted, and looks again."""
     given_up = store.create(1)
     seen = store.found
     store.create(2, before=given_up)
@@ -222,7 +198,6 @@ def broken() -> None:
 
 
 def test_joining_that_is_broken_off_is_done_again(store):
-    """After each of its requests: no run is deleted before its points are elsewhere."""
     for number, request_ in enumerate(["get_metric_history", "log_batch", "set_tag", "set_terminated"]):
         store.create(2 * number + 1), store.create(2 * number + 2)
 
@@ -234,7 +209,6 @@ def test_joining_that_is_broken_off_is_done_again(store):
 
 
 def test_a_history_that_a_user_deleted_begins_anew(store):
-    """It is not brought back; if the user restores it, both become one."""
     store.log(1)
     (deleted,) = store.runs
     store.client.delete_run(deleted)

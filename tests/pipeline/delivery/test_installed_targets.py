@@ -26,7 +26,6 @@ def deliver(evaluation):
 
 @pytest.fixture(autouse=True)
 def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package with the target `warehouse`, and an empty folder to work in."""
     site, work = tmp_path / "site", tmp_path / "work"
     info = site / "warehouse_target-1.0.dist-info"
     info.mkdir(parents=True)

@@ -17,7 +17,6 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
-    """A store with a logged model; of the registered `ranker`, version 1 is that model and version 2 a bare folder."""
     from mlflow import MlflowClient
 
     folder: Path = tmp_path_factory.mktemp("store")
@@ -36,7 +35,6 @@ def store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
 
 @pytest.mark.parametrize("text", ["models:/ID", "models:/ranker/1", "models:/ranker@champion"])
 def test_a_model_is_found_by_whatever_a_config_may_say(store, text):
-    """By its id, and by the version or the alias of a registered model that was made of it."""
     client, model_id = store
 
     assert find_logged_model(client, text.replace("ID", model_id)) == model_id

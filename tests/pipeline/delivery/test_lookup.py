@@ -19,8 +19,6 @@ from tests.support.generated_data import search_collection, write_config
 
 
 class Tracked:
-    """An evaluation in a store, and the ids of its runs."""
-
     def __init__(self, folder: Path) -> None:
         self.runs = folder / "runs"
         self.uri = f"sqlite:///{(self.runs / 'mlflow.db').resolve()}"
@@ -41,7 +39,6 @@ class Tracked:
         return client.search_runs([experiment], f"tags.`rankledger.kind` = '{kind}'")[0].info.run_id
 
     def find(self, run_id: str, folder: Path, *, records: Path | None = None, uri: str | None = None) -> Path:
-        """The record, looked for in `records`, else copied below the folder."""
         workspace = Workspace(folder, Records(records or self.runs / "records"))
         return fetch_record(run_id, Tracking(uri=uri or self.uri), workspace)
 
@@ -52,14 +49,12 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
 
 
 def test_the_record_is_taken_where_it_lies(tracked, tmp_path):
-    """By the evaluation's own run and by a model's; nothing is copied."""
     for run_id in (tracked.own, tracked.of_model):
         assert tracked.find(run_id, tmp_path) == tracked.evaluation.record
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_record_that_is_elsewhere_is_copied_once(tracked, tmp_path):
-    """From the evaluation's own run, whichever is named; the copy is the record byte for byte, and is found again."""
     copies = tmp_path / "mlflow-records"
     found = tracked.find(tracked.of_model, tmp_path, records=tmp_path)
 
@@ -74,7 +69,6 @@ def test_a_record_that_is_elsewhere_is_copied_once(tracked, tmp_path):
 
 
 def test_a_copy_that_is_not_what_was_logged_is_refused(tracked, tmp_path):
-    """Whoever edits the artifacts does not move the baseline; no half of a copy is left."""
     (manifest,) = tracked.runs.glob("mlflow-artifacts/**/manifest.json")
     before = manifest.read_bytes()
     manifest.write_bytes(before + b" ")
@@ -98,7 +92,6 @@ def test_runs_that_are_none_of_an_evaluation_are_refused(tracked, tmp_path):
 
 @pytest.mark.parametrize("evaluation_id", ["", "..", "../../etc", "/etc", "a/b", "nightly", ".", "x" * 300])
 def test_a_tag_that_is_no_id_leads_nowhere(tracked, tmp_path, evaluation_id):
-    """Whoever may write to the store may not choose where a record is copied to."""
     run_id = tracked.client.create_run("0", tags={"rankledger.evaluation": evaluation_id}).info.run_id
 
     with pytest.raises(InputError, match="is not the run of an evaluation; name another"):
@@ -107,14 +100,12 @@ def test_a_tag_that_is_no_id_leads_nowhere(tracked, tmp_path, evaluation_id):
 
 
 def test_looking_makes_no_store(tracked, tmp_path):
-    """A missing store is reported, and none is created in its place."""
     with pytest.raises(InputError, match=r"mlflow.db: no MLflow store found"):
         tracked.find(tracked.own, tmp_path, uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_gate_may_name_a_run(tracked, tmp_path):
-    """`mlflow:RUN_ID` of a model's run leads to its evaluation; a missing run is reported and stops nothing."""
     gates = [
         {"name": name, "measure": "ap", "against": f"mlflow:{run_id}", "margin": 0.1, "on_inconclusive": "warn"}
         for name, run_id in (("there", tracked.of_model), ("not there", "0" * 32))

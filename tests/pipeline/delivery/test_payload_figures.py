@@ -83,7 +83,6 @@ def metrics(found: Evaluation, template: str = TEMPLATE) -> dict[str, float]:
 
 
 def test_a_difference_is_in_a_section_of_the_baseline():
-    """With its interval and its corrected p; beside the figure, which keeps its name."""
     found = metrics(record(DIFFERENCE))
 
     assert found["search/ndcg_at_10"] == 0.5
@@ -107,7 +106,6 @@ def test_what_is_not_the_models_own_over_all_queries_is_left_out(changes):
 
 
 def test_what_has_no_figure_is_not_logged():
-    """MLflow takes no nothing."""
     found = metrics(record(replace(DIFFERENCE, p_corrected=None, ci_low=None)))
 
     assert {name for name in found if "vs_" in name} == {"search.vs_bm25/ndcg_at_10", "search.vs_bm25/ndcg_at_10.high"}
@@ -118,7 +116,6 @@ FIGURES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
 
 @given(figures=st.lists(FIGURES, min_size=10, max_size=10), worst=FIGURES, n_undefined=st.integers(0, 60))
 def test_nothing_but_finite_figures_is_ever_logged(figures, worst, n_undefined):
-    """One NaN breaks a run's page, and infinities come out as other numbers; `.n_undefined` is always there."""
     own, between = figures[:6], figures[6:]
     keys = ("estimate", "ci_low", "ci_high", "std_error", "ties_least", "ties_greatest")
     line = estimate(**dict(zip(keys, own, strict=True)), n_undefined=n_undefined)
@@ -138,12 +135,10 @@ def test_nothing_but_finite_figures_is_ever_logged(figures, worst, n_undefined):
 
 @pytest.mark.parametrize(("baseline", "section"), [("a/b c?", "vs_a_b c_"), ("dense.v2", "vs_dense.v2")])
 def test_any_model_can_be_a_section(baseline, section):
-    """Letters that MLflow refuses, slashes included."""
     assert f"search.{section}/ndcg_at_10" in metrics(record(replace(DIFFERENCE, baseline=baseline)))
 
 
 def test_long_models_that_begin_alike_have_sections_of_their_own():
-    """Checkpoints have long names that differ at the end; a section that is cut ends in a hash of the whole."""
     compared = [replace(DIFFERENCE, baseline=f"{'x' * 300}-{step}") for step in (1, 2)]
     found = {name.split("/")[0] for name in metrics(record(*compared)) if ".vs_" in name}
 
@@ -160,7 +155,6 @@ def test_baselines_that_are_one_to_mlflow_are_refused():
 
 
 def test_numbers_from_outside_are_metrics_of_their_model():
-    """In a section of their own; a model without them, or whose file could not be read, has none."""
     external_metrics = {
         "dense": {"numbers": {"latency p95": 120.5, "cost/day": 3.0}},
         "bm25": {"reason": "file not found"},
@@ -176,7 +170,6 @@ def test_numbers_from_outside_are_metrics_of_their_model():
 
 
 def test_the_mean_of_all_datasets_is_in_a_section_of_the_model():
-    """It is of no one dataset's run, but of the evaluation's own."""
     found = (
         MetricSelection(record(summary=(estimate("*"), estimate("*", "a/b"))), TEMPLATE, LIMIT).of_evaluation().metrics
     )
@@ -191,7 +184,6 @@ def test_the_mean_of_all_datasets_is_in_a_section_of_the_model():
 
 
 def test_the_evaluations_own_run_tells_how_every_model_did():
-    """By the first measure of each dataset, in a section of the model's; what is undefined is left out."""
     models = [("dense", 0.6), ("a/b", 0.5), ("dead", math.nan)]
     lines = [
         estimate(dataset, model, measure=measure, estimate=value)
@@ -210,7 +202,6 @@ def test_the_evaluations_own_run_tells_how_every_model_did():
 
 
 def test_every_model_has_its_lead_measure():
-    """It is the evaluation's figure, the primary metric, and the one of its suite; of another suite it is the first."""
     texts = ("ndcg@10", "rr", "ap")
     lines = [
         estimate(measure=measure, slice=where, estimate=value)
@@ -226,7 +217,6 @@ def test_every_model_has_its_lead_measure():
 
 
 def test_the_worst_slice_is_that_of_the_first_measure_with_the_least_figure():
-    """Its figure is a metric and its name a tag; the second measure of the suite has neither."""
     lines = [
         estimate(measure=measure, slice=where, estimate=value)
         for measure in ("ndcg@10", "ap")
@@ -259,14 +249,12 @@ def test_a_slice_that_lost_most_against_the_rest_is_the_worst():
 
 
 def test_a_slice_that_is_better_than_all_queries_is_not_the_worst():
-    """0.6 of the only slice that is large enough, where all queries come to 0.5: the worse ones are too small."""
     found = logged(record(summary=[estimate(estimate=0.5), estimate(slice="market=de", estimate=0.6)]))
 
     assert not [name for name in (*found.metrics, *found.tags) if "worst" in name]
 
 
 def test_where_lower_is_better_the_worst_slice_has_the_greatest_figure():
-    """Of an error rate the greatest is the worst; where neither end is better there is no worst."""
     slices = [("all", 0.5), ("market=de", 0.4), ("market=fr", 0.7)]
     errors = [estimate(measure="rmse", slice=where, estimate=value) for where, value in slices]
     neutral = [replace(line, measure="judged@10") for line in errors]
@@ -283,14 +271,12 @@ def test_where_lower_is_better_the_worst_slice_has_the_greatest_figure():
     ids=str,
 )
 def test_slices_that_say_nothing_are_not_the_worst(changes):
-    """The least figure of many is mostly that of the smallest slice, by chance alone."""
     lines = [estimate(), estimate(slice="a=1", estimate=0.4), estimate(slice="a=2", **{"estimate": 0.1, **changes})]
 
     assert logged(record(summary=lines)).tags == {"rankledger.worst_slice.search/ndcg_at_10": "a=1"}
 
 
 def test_a_slice_without_any_hit_is_the_worst():
-    """That every query of a market scores 0 has no interval, and is what one looks for."""
     dead = estimate(slice="market=jp", estimate=0.0, mark="degenerate", n_clusters=400)
 
     assert logged(record(summary=[estimate(), dead])).metrics["search.worst_slice/ndcg_at_10"] == 0.0
@@ -299,7 +285,6 @@ def test_a_slice_without_any_hit_is_the_worst():
 def many(
     n_measures: int, *, n_baselines: int = 1, n_external_metrics: int = 3, undefined: Sequence[int] = ()
 ) -> Evaluation:
-    """A record with more measures than one run takes metrics, each compared with every baseline."""
     lines = [
         estimate(measure=f"p@{k}", n_undefined=int(k in undefined), ties_least=0.4, ties_greatest=0.6)
         for k in range(1, n_measures + 1)
@@ -313,7 +298,6 @@ def many(
 
 
 def test_a_change_since_an_earlier_evaluation_is_in_a_section_of_its_own():
-    """Under every suite that has the measure; what is not finite is left out, and so are other models' changes."""
     suites = {"web": {"suites": {"search": ["ndcg@10"], "top": ["ndcg@10"]}}}
     found = logged(record(datasets=suites), changes=CHANGES).metrics
 
@@ -325,7 +309,6 @@ def test_a_change_since_an_earlier_evaluation_is_in_a_section_of_its_own():
 
 
 def test_changes_come_before_what_other_measures_are():
-    """Of nine metrics: the primary figure with what is said of it, and its changes; no estimate of another measure."""
     lines = [estimate(), estimate(measure="ap")]
     found = logged(record(summary=lines), limit=9, changes=CHANGES)
 
@@ -336,7 +319,6 @@ def test_changes_come_before_what_other_measures_are():
 
 
 def test_up_to_the_limit_everything_is_logged():
-    """16 measures with 7 metrics of their own and 4 of a difference, a worst slice and 3 numbers: 180."""
     found = logged(many(16))
 
     assert len(found.metrics) == 16 * (7 + 4) + 1 + 3
@@ -344,7 +326,6 @@ def test_up_to_the_limit_everything_is_logged():
 
 
 def test_beyond_the_limit_what_matters_most_is_logged():
-    """Of 45 measures: the first whole, its worst slice, what is undefined, the numbers, every estimate, intervals."""
     found = logged(many(45, undefined=[44]))
     endings = ("", ".low", ".high", ".std_error", ".n_undefined", ".ties_least", ".ties_greatest")
     first = {name for name in found.metrics if name.rpartition("/")[2].partition(".")[0] == "p_at_1"}
@@ -362,7 +343,6 @@ def test_beyond_the_limit_what_matters_most_is_logged():
 
 
 def test_the_limit_holds_and_the_rest_is_counted():
-    """200 at most; what belongs together, such as both ends of an interval, is there wholly or not at all."""
     record_ = many(150, n_baselines=2)
     found = logged(record_)
     n_all = 150 * (7 + 2 * 4) + 1 + 3
@@ -377,7 +357,6 @@ def test_the_limit_holds_and_the_rest_is_counted():
 
 
 def test_a_measure_in_two_suites_is_counted_once_where_it_has_one_name():
-    """Under `{measure}` the suites share the metric; under `{suite}/{measure}` each has its own."""
     suites = {"web": {"suites": {"search": ["ndcg@10"], "top": ["ndcg@10"]}}}
 
     assert len(metrics(record(datasets=suites), "{measure}")) == 5
@@ -385,7 +364,6 @@ def test_a_measure_in_two_suites_is_counted_once_where_it_has_one_name():
 
 
 def test_of_many_models_over_all_datasets_every_primary_figure_is_logged():
-    """60 models by 3 measures: the first measure of each, before any interval and any second measure's figure."""
     lines = [estimate("*", f"m{i}", measure=measure) for i in range(60) for measure in ("ndcg@10", "ap", "rr")]
     found = selection(record(summary=lines)).of_evaluation()
 
@@ -399,7 +377,6 @@ def test_of_many_models_over_all_datasets_every_primary_figure_is_logged():
     [(["ndcg@10", "ap"], ("search/ndcg_at_10", True)), (["rmse", "mae"], ("search/rmse", False))],
 )
 def test_the_primary_metric_is_the_first_measure_of_the_first_suite(measures, primary):
-    """Under its name in MLflow, and with its direction, by which charts and tables sort."""
     found = record(summary=[estimate(measure=measure) for measure in measures])
 
     assert selection(found).primary("web") == primary
@@ -407,7 +384,6 @@ def test_the_primary_metric_is_the_first_measure_of_the_first_suite(measures, pr
 
 
 def test_a_measure_without_direction_is_no_primary_metric():
-    """The next one that has a direction is; if none has, none is."""
     lines = [estimate(measure=measure) for measure in ("p@5", "rmse")]
     known = {"p@5": {"direction": "neither"}, "rmse": {"direction": "lower", "mlflow_key": "rmse"}}
     assert selection(record(summary=lines, definitions=known)).primary("web") == ("search/rmse", False)

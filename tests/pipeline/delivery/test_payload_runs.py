@@ -28,7 +28,6 @@ PLAIN: Mapping[str, Any] = {"params": {}, "tags": {}, "owner": None}
 
 @pytest.fixture
 def record(tmp_path: Path) -> Callable[..., Evaluation]:
-    """Makes records of two models on one dataset, the second of which is without output."""
     (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
 
     def make(**changes: Any) -> Evaluation:
@@ -75,7 +74,6 @@ def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
     [(("pass", "pass"), "pass"), (("pass", "warn"), "warn"), (("warn", "stop"), "inconclusive"), (("fail",), "fail")],
 )
 def test_the_tag_of_the_gates_has_the_word_of_history_and_list(record, effects, word):
-    """A gate that only warns, as on the first night of `last_passed`, is no pass there, either."""
     verdicts = tuple(Verdict(f"g{n}", "web", "bm25", "ap", "all", "pass", own, "") for n, own in enumerate(effects))
     found = with_verdicts(record(), verdicts)
 
@@ -88,7 +86,6 @@ def with_verdicts(found: Evaluation, verdicts: tuple[Verdict, ...]) -> Evaluatio
 
 @pytest.mark.parametrize("git", [None, {"commit": "c", "dirty": False}, {**GIT, "branch": None, "url": None}])
 def test_unknown_sources_have_no_tags(record, git):
-    """Outside a repository there is no commit; older records know neither user nor branch."""
     *_, whole = runs(record(environment={"git": git}, user=None, host=None))
 
     assert ("mlflow.source.git.commit" in whole.tags) == (git is not None)
@@ -101,13 +98,11 @@ def test_unknown_sources_have_no_tags(record, git):
     [("2026-11-19", "bm25 11-19 1f0c9a2b"), (None, "bm25 11-20 1f0c9a2b"), ("2026-W47", "bm25 2026-W47 1f0c9a2b")],
 )
 def test_a_run_is_named_by_model_and_night(record, date, name):
-    """Tables of MLflow show some twenty letters: the model and the day that was evaluated, be it logged days later."""
     assert runs(record(date=date))[0].name == name
     assert runs(record(date=date))[-1].name == name.replace("bm25", "nightly")
 
 
 def test_a_long_name_is_cut_before_the_day(record):
-    """MLflow takes 250 characters."""
     models = {"m" * 250: PLAIN}
     failures = [{"dataset": "web", "model": "m" * 250, "reason": "none"}]
 
@@ -117,7 +112,6 @@ def test_a_long_name_is_cut_before_the_day(record):
 
 
 def test_the_evaluations_run_names_the_metric_that_matters_most(record):
-    """The experiment has one, that of the first dataset."""
     assert [run.primary for run in runs(record())] == [None, None, ("search/ndcg_at_10", True)]
     assert runs(record(), "{measure}")[-1].primary == ("ndcg_at_10", True)
 
@@ -133,7 +127,6 @@ def test_the_evaluations_run_names_the_metric_that_matters_most(record):
     ids=str,
 )
 def test_a_logged_model_is_named_by_its_uri_and_by_a_tag(record, named, uri):
-    """Whichever way the config names it; a model without one, or of an older record, has none."""
     run, *_ = runs(record(models=of_model(named)))
 
     assert run.logged_model == uri
@@ -143,7 +136,6 @@ def test_a_logged_model_is_named_by_its_uri_and_by_a_tag(record, named, uri):
 
 
 def test_a_failed_run_has_no_figures_and_says_why(record):
-    """The reason is a tag, and stands verbatim in the description."""
     _, late, _ = runs(record())
 
     assert (late.failed, late.metrics) == (True, {})
@@ -156,7 +148,6 @@ def test_a_failed_run_has_no_figures_and_says_why(record):
     ("effects", "failed"), [(["pass", "fail", "stop"], True), (["pass", "warn", "stop"], False), ([], False)], ids=str
 )
 def test_an_evaluation_fails_with_its_gates(record, effects, failed):
-    """Its run says that gates failed it, unlike a model's without output; models' runs stay as they are."""
     found = record()
     verdicts = tuple(Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "too low") for effect in effects)
     bm25, late, evaluation = runs(
@@ -187,7 +178,6 @@ def test_a_history_gets_the_figures_at_the_nights_day(record, date, step):
 
 @pytest.mark.parametrize("role", ["queries", "scores", None])
 def test_given_scores_are_known_by_their_queries_or_by_themselves(record, role):
-    """A dataset without judgments is the file that says which queries it has; where none could be read, no input."""
     inputs = _files(role, "e" * 64) if role else {}
     web = {"kind": "scores", "suites": {"search": MEASURES}, "inputs": inputs}
 
@@ -200,7 +190,6 @@ def test_given_scores_are_known_by_their_queries_or_by_themselves(record, role):
 
 
 def test_a_long_note_is_cut_after_a_whole_line(record):
-    """MLflow takes 8,000 characters; the note says that it was cut."""
     note = runs(record(), note="| model | 0.5 |\n" * 1_000)[-1].tags["mlflow.note.content"]
 
     assert 7_900 < len(note) <= 8_000
@@ -209,7 +198,6 @@ def test_a_long_note_is_cut_after_a_whole_line(record):
 
 
 def test_characters_that_databases_refuse_are_replaced(record):
-    """PostgreSQL takes no NUL, and no database half of a surrogate pair, as a file name that is not UTF-8 gives."""
     found = record()
     models = {
         "bm25": found.manifest.models["bm25"].model_copy(update={"params": {"k": "a\0b"}, "tags": {"t": "x\udcff"}})
@@ -222,7 +210,6 @@ def test_characters_that_databases_refuse_are_replaced(record):
 
 
 def test_the_longest_values_are_taken_as_they_are(record):
-    """6,000 letters of a param and 8,000 of a tag, which is what MLflow itself takes; older records' are cut."""
     longest = of_model({"params": {"p": "ü" * 6_000}, "tags": {"t": "ü" * 8_000}})
     longer = of_model({"params": {"p": "ü" * 6_001}, "tags": {"t": "ü" * 8_001}})
 
@@ -242,7 +229,6 @@ def test_the_longest_values_are_taken_as_they_are(record):
     ],
 )
 def test_metric_names_follow_the_template(record, template, confidence, names):
-    """Sections are made of what stands before the last slash, and every letter is one that MLflow allows."""
     from mlflow.utils.validation import _validate_metric_name
 
     found = record(bootstrap={"resamples": 1000, "confidence": confidence, "method": "bca"})

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[Run, ...]:
-    """Those of a model with two replicates and one that failed, and of a model with one output."""
     folder = tmp_path / "record"
     folder.mkdir()
     (folder / "manifest.json").write_text("{}", encoding="utf-8")
@@ -65,7 +64,6 @@ def send(client: MlflowClient, runs: tuple[Run, ...], folder: Path) -> dict[tupl
 
 
 def test_a_family_has_a_run_and_each_replicate_one(runs):
-    """Means and intervals are the model's; a replicate has its figure alone, and one that failed its reason."""
     own = {run.task: run for run in runs}
 
     assert [*own] == [("web", "dense"), ("web", "dense", "1"), ("web", "dense", "2"), ("web", "dense", "3"),
@@ -82,7 +80,6 @@ def test_a_family_has_a_run_and_each_replicate_one(runs):
 
 
 def test_delivery_links_replicates_and_repeats_nothing(runs, client, tmp_path):
-    """Delivered twice, the second time after an evaluation that was broken off, every run is there once and linked."""
     broken = client.create_experiment("nightly", (tmp_path / "artifacts").as_uri())
     first = runs[1]
     identity = {key: value for key, value in first.tags.items() if key.startswith("rankledger.")}
@@ -98,7 +95,6 @@ def test_delivery_links_replicates_and_repeats_nothing(runs, client, tmp_path):
 
 
 def test_a_run_below_another_deliverys_run_is_linked_anew(runs, client, tmp_path):
-    """Of two deliveries at once the model's run may be the other's; what had ended by then points there afterwards."""
     ids = send(client, runs, tmp_path)
     client.set_tag(ids["web", "dense", "1"], "mlflow.parentRunId", "f" * 32)
     send(client, runs, tmp_path)
@@ -107,7 +103,6 @@ def test_a_run_below_another_deliverys_run_is_linked_anew(runs, client, tmp_path
 
 
 def test_a_deleted_replicate_stays_deleted(runs, client, tmp_path):
-    """Nothing is set on a run that somebody deleted."""
     ids = send(client, runs, tmp_path)
     client.set_tag(ids["web", "dense", "1"], "mlflow.parentRunId", "f" * 32)
     client.delete_run(ids["web", "dense", "1"])

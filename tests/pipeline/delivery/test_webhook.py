@@ -39,7 +39,6 @@ def refuse_command(*words: str, seconds: float = 60) -> str:
 
 
 def test_a_post_has_the_body_and_one_id(hook):
-    """Path and query of the address, JSON, and the id in `Idempotency-Key`."""
     post_alert(f"{hook.address}/a?b=c", "alert-7", BODY, 10)
     (post,) = hook.posts
 
@@ -61,7 +60,6 @@ def test_no_redirect_is_followed(hook, status):
 
 @pytest.mark.parametrize(("status", "posts"), [(400, 1), (404, 1), (429, 1), (500, 2), (503, 2)])
 def test_a_server_that_fails_is_asked_twice(hook, status, posts):
-    """4xx is a refusal. A 5xx may be over in a moment, and so may a connection that breaks after the post."""
     hook.answers, hook.said = [status, status], "invalid\n payload"
 
     assert refuse_post(hook.address) == f"answered {status} (invalid payload)"
@@ -71,7 +69,6 @@ def test_a_server_that_fails_is_asked_twice(hook, status, posts):
 
 
 def test_a_receiver_that_does_not_answer_is_named():
-    """It takes connections and says nothing, or nobody listens, or no host has the name."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         assert "timed out" in refuse_post(f"http://127.0.0.1:{port}", 0.2)
@@ -80,7 +77,6 @@ def test_a_receiver_that_does_not_answer_is_named():
 
 
 def test_a_receiver_that_speaks_no_http_is_named():
-    """Its first line is no status line."""
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
 
         def answer() -> None:
@@ -94,7 +90,6 @@ def test_a_receiver_that_speaks_no_http_is_named():
 
 
 def test_the_address_is_in_no_message(hook):
-    """The path of a webhook is often its secret: an answer that repeats it is left out, and a bad path is not shown."""
     hook.answers, hook.said = [404], "Cannot POST /services/T0/B0/xyzzy"
 
     assert refuse_post(f"{hook.address}/services/T0/B0/xyzzy") == "answered 404"
@@ -108,7 +103,6 @@ def test_a_command_that_hangs_is_ended():
 
 
 def test_a_command_that_reads_nothing_may_still_succeed(tmp_path):
-    """It exits with 0 without reading stdin, which is longer than a pipe takes, and no error is raised."""
     program = "import sys; open(sys.argv[1], 'w').close()"
     run_alert_command((sys.executable, "-c", program, str(tmp_path / "ran")), b" " * 1_000_000, 60)
 
@@ -116,7 +110,6 @@ def test_a_command_that_reads_nothing_may_still_succeed(tmp_path):
 
 
 def test_a_line_of_a_command_steers_no_terminal():
-    """The last line of stderr, with escape codes spelled out."""
     program = "import sys; print('first', file=sys.stderr); sys.exit('\\x1b[31mred')"
 
     assert refuse_command(sys.executable, "-c", program) == "exited with 1 (\\x1b[31mred)"

@@ -15,7 +15,6 @@ TREC_EVAL = PROFILES["trec_eval"]
 
 
 def manifest(profile: Profile, *measures: str, **further: object) -> Manifest:
-    """What a manifest under that profile says of these measures."""
     found = define_measures([Measure.parse(name, profile) for name in measures], profile)
     conventions = {"profile": profile.name, **vars(profile.conventions)}
     definitions = {name: definition.model_dump() | further for name, definition in found.items()}
@@ -23,7 +22,6 @@ def manifest(profile: Profile, *measures: str, **further: object) -> Manifest:
 
 
 def test_the_same_definitions_are_not_unlike():
-    """Two manifests of one profile differ in nothing."""
     one, other = (manifest(TREC_EVAL, "ndcg@10", "rr") for _ in range(2))
 
     assert [*definition_differences(one, other, ["ndcg@10", "rr"])] == []
@@ -48,7 +46,6 @@ def test_a_parameter_that_differs_is_named():
 
 
 def test_a_version_that_differs_is_named():
-    """A metric whose code has changed has another version, and so another fingerprint."""
     one = manifest(TREC_EVAL, "ap")
     other = manifest(TREC_EVAL, "ap", version=99, fingerprint="0" * 16)
 
@@ -58,7 +55,6 @@ def test_a_version_that_differs_is_named():
 
 
 def test_a_better_end_that_differs_is_named():
-    """Of an external score the config says which end is better, and so may another night's."""
     one = manifest(TREC_EVAL, "ap", fingerprint="1" * 16)
     other = manifest(TREC_EVAL, "ap", fingerprint="0" * 16, direction="lower")
 
@@ -67,7 +63,6 @@ def test_a_better_end_that_differs_is_named():
 
 @pytest.mark.parametrize("n_measures", [4, 6])
 def test_many_measures_are_counted(n_measures):
-    """Beyond three measures of one way the rest is a number."""
     names = [f"p@{k}" for k in range(1, n_measures + 1)]
     one, other = manifest(TREC_EVAL, *names), manifest(TREC_EVAL.with_conventions(depth=5), *names)
 

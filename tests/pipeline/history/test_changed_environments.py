@@ -18,12 +18,10 @@ BEFORE = Environment(
 
 
 def test_the_same_environment_has_nothing_to_tell():
-    """Neither versions nor code."""
     assert [*other_versions(BEFORE, BEFORE), *other_code(BEFORE, BEFORE)] == []
 
 
 def test_what_a_figure_can_depend_on_is_reported():
-    """Packages that compute, Python, the platform and BLAS; pytest computes nothing."""
     packages = BEFORE.packages | {"numpy": "2.3.5", "pytest": "9.0", "rankledger": "0.2.0"}
     after = BEFORE.model_copy(update={"python": "3.12.1", "blas": [], "packages": packages})
 
@@ -44,5 +42,4 @@ def test_what_a_figure_can_depend_on_is_reported():
     ],
 )
 def test_the_code_is_reported_if_both_are_in_a_repository(git, reported):
-    """Another commit, or the same with changes; outside of a repository nothing is known."""
     assert list(other_code(BEFORE, BEFORE.model_copy(update={"git": git}))) == reported

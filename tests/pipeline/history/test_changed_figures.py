@@ -28,7 +28,6 @@ def moved(before: ComparedFigures, after: ComparedFigures) -> list[MovedFigure]:
 
 @pytest.mark.parametrize("same", [0.0, 1.0, -3.5, NAN, None, math.inf])
 def test_a_figure_is_itself(same):
-    """Undefined is undefined and blank is blank; infinities of one sign are the same."""
     assert moved(figures("a", x=[same]), figures("a", x=[same])) == []
 
 
@@ -37,7 +36,6 @@ def test_a_figure_is_itself(same):
     [(0.0, NAN), (NAN, 0.0), (0.0, None), (None, 0.0), (NAN, None), (math.inf, -math.inf), (1, math.inf), (1, 2)],
 )
 def test_undefined_blank_and_zero_are_three_things(before, after):
-    """None of them stands for another."""
     (found,) = moved(figures("a", x=[before]), figures("a", x=[after]))
 
     assert (found.file, found.row, found.column) == ("a.csv", ("a",), "x")
@@ -48,7 +46,6 @@ def test_undefined_blank_and_zero_are_three_things(before, after):
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e200, max_value=1e200), st.sampled_from([-1, 1]))
 def test_the_tolerance_is_absolute_up_to_one_and_relative_beyond(figure, sign):
-    """Half of it away is equal, twice of it is not; a figure of 1e6 may differ by 1e-6."""
     scale = max(1.0, abs(figure))
 
     assert moved(figures("a", x=[figure]), figures("a", x=[figure + sign * TOLERANCE * scale / 2])) == []
@@ -73,12 +70,10 @@ def test_columns_may_be_added_and_not_taken_away():
 
 
 def test_words_are_compared_letter_by_letter():
-    """A mark that says why an interval is not to be trusted is a result, too."""
     before, after = figures("ab", {"mark": ["", "sparse"]}), figures("ab", {"mark": ["", "degenerate"]})
 
     assert moved(before, after) == [MovedFigure("a.csv", ("b",), "mark", "sparse", "degenerate")]
 
 
 def test_figures_are_counted_without_blanks():
-    """Of three cells one is blank."""
     assert figures("abc", x=[1, None, NAN]).n_figures == 2

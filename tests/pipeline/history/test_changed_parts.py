@@ -13,7 +13,6 @@ FIGURES = st.floats(-1e3, 1e3)
 
 
 def test_each_step_is_a_part():
-    """From 5 by way of 4 to 7: judgments took 1 away, the output brought 3."""
     assert split_change(5.0, [ChangeStep("judgments", 4.0), ChangeStep("output", 7.0)]) == (
         ChangePart(("judgments",), -1.0),
         ChangePart(("output",), 3.0),
@@ -21,12 +20,10 @@ def test_each_step_is_a_part():
 
 
 def test_where_lower_is_better_a_fall_is_a_gain():
-    """From 5 to 3 with the other sign is a change of 2 for the better."""
     assert split_change(5.0, [ChangeStep("output", 3.0)], sign=-1.0) == (ChangePart(("output",), 2.0),)
 
 
 def test_an_unknown_figure_joins_the_steps_around_it():
-    """Nobody can tell the figure after the judgments: they and the output together brought 2, for the reason given."""
     steps = [
         ChangeStep("queries removed", 6.0),
         ChangeStep("judgments", None, "a rank is not known"),
@@ -40,7 +37,6 @@ def test_an_unknown_figure_joins_the_steps_around_it():
 
 
 def test_a_reason_that_two_steps_share_is_given_once():
-    """Judgments and new queries fail alike: one reason stands at the part."""
     steps = [
         ChangeStep("judgments", None, "gone"),
         ChangeStep("queries added", None, "gone"),
@@ -52,7 +48,6 @@ def test_a_reason_that_two_steps_share_is_given_once():
 
 @given(FIGURES, st.lists(st.none() | FIGURES, max_size=4), FIGURES, st.sampled_from([1.0, -1.0]))
 def test_parts_add_up_and_name_each_cause_once(before, middle, after, sign):
-    """Whatever is known on the way, the parts add up to the whole change, and every step is in one of them."""
     causes = ("queries removed", "definition", "judgments", "queries added")[: len(middle)]
     steps = [ChangeStep(cause, figure) for cause, figure in zip(causes, middle, strict=True)]
 

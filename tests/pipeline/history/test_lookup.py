@@ -56,7 +56,6 @@ def night(
     looks: tuple[SpentLooks, ...] | None = (),
     date: str | None = None,
 ) -> Evaluation:
-    """The record of an evaluation that many days after the first."""
     created = FIRST + timedelta(days=day, seconds=seconds)
     evaluation_id = f"{created:%Y%m%dT%H%M%SZ}-{name}-{day:06x}{mark:02x}"
     said = {"evaluation_id": evaluation_id, "created": created.isoformat(), "baselines": dict(references), "date": date}
@@ -65,12 +64,10 @@ def night(
 
 
 def nothing(*, first: bool) -> RecordedBaseline:
-    """What the manifest says of a reference that led to no record."""
     return RecordedBaseline(reference="self@last_passed", record=None, reason="there is none", first=first)
 
 
 def found(folder: Path, text: str, *, model: str = "dense", was: str | None = None, before: datetime = NOW) -> Resolved:
-    """What `text`, written as in a config but without a model of this evaluation, comes to."""
     record, _, other = text.partition("#")
     reference = Reference(text, record.removeprefix("self@"), other or None)
     return resolve(
@@ -87,7 +84,6 @@ def last_passed(folder: Path, model: str = "dense", **options: str) -> Path | No
 
 
 def test_last_passed_is_the_last_earlier_record(tmp_path):
-    """Of three nights the last before the current one; of two in one second the later one by the manifest."""
     night(tmp_path, 1, verdict())
     second = night(tmp_path, 2, verdict(), seconds=0.9, mark=1)
     night(tmp_path, 2, verdict(), seconds=0.1, mark=2)
@@ -97,7 +93,6 @@ def test_last_passed_is_the_last_earlier_record(tmp_path):
 
 
 def test_a_night_that_is_evaluated_again_looks_before_its_date(tmp_path):
-    """The 2nd again, after the 3rd passed: its baseline is the 1st, neither its own first record nor a later night."""
     first, *_ = [night(tmp_path, day, verdict(), date=f"2025-11-0{day}") for day in (1, 2, 3)]
     again = RecordHistory(Records(tmp_path), "nightly", NOW, "2025-11-02")
 
@@ -108,7 +103,6 @@ def test_a_night_that_is_evaluated_again_looks_before_its_date(tmp_path):
 
 
 def test_an_evaluation_is_not_its_own_baseline(tmp_path):
-    """What began at the same moment is not earlier."""
     only = night(tmp_path, 1, verdict())
 
     assert found(tmp_path, "last_passed", before=FIRST + timedelta(days=1)).record is None
@@ -140,7 +134,6 @@ def test_the_first_night_becomes_the_baseline_of_the_second(tmp_path):
 
 
 def test_a_bad_night_that_was_accepted_is_a_baseline(tmp_path):
-    """Whoever accepts a record vouches for it, which is the way out where nothing can be compared any more."""
     night(tmp_path, 1, verdict())
     second = night(tmp_path, 2, verdict("not comparable"), verdict("fail", model="bm25"))
     accept(tmp_path, second)
@@ -150,7 +143,6 @@ def test_a_bad_night_that_was_accepted_is_a_baseline(tmp_path):
 
 
 def test_a_night_without_gates_has_passed_nothing(tmp_path):
-    """A bad night that was evaluated without them is no baseline; where others have gates, a model needs none."""
     first = night(tmp_path, 1, verdict())
     night(tmp_path, 2)
 
@@ -158,7 +150,6 @@ def test_a_night_without_gates_has_passed_nothing(tmp_path):
 
 
 def test_each_model_has_its_own_latest(tmp_path):
-    """A night that was bad for one model is still the baseline of another."""
     first = night(tmp_path, 1, verdict(), verdict(model="bm25"))
     second = night(tmp_path, 2, verdict("fail"), verdict(model="bm25"))
 
@@ -167,7 +158,6 @@ def test_each_model_has_its_own_latest(tmp_path):
 
 
 def test_a_night_with_a_failed_output_is_skipped(tmp_path):
-    """An output that was missing or refused is no baseline, gates or not; that of another model does not matter."""
     first = night(tmp_path, 1, verdict())
     second = night(tmp_path, 2, verdict(), failed=("dense",))
 
@@ -176,7 +166,6 @@ def test_a_night_with_a_failed_output_is_skipped(tmp_path):
 
 
 def test_a_night_without_the_model_is_skipped(tmp_path):
-    """A model that was not evaluated on the last night is compared with the last on which it was."""
     first = night(tmp_path, 1, verdict())
     night(tmp_path, 2, verdict(model="bm25"), models=("bm25",))
 
@@ -184,7 +173,6 @@ def test_a_night_without_the_model_is_skipped(tmp_path):
 
 
 def test_a_renamed_model_is_found_by_its_old_name(tmp_path):
-    """`was` is looked up where the new name is not there, and the new name wins where both are."""
     night(tmp_path, 1, verdict(model="old"), models=("old",))
 
     assert found(tmp_path, "last_passed", was="old").model == "old"
@@ -195,7 +183,6 @@ def test_a_renamed_model_is_found_by_its_old_name(tmp_path):
 
 
 def test_an_old_name_cannot_hide_a_bad_night(tmp_path):
-    """Verdicts of the old name are looked at under the old name."""
     first = night(tmp_path, 1, verdict(model="old"), models=("old",))
     night(tmp_path, 2, verdict("fail", model="old"), models=("old",))
 
@@ -203,7 +190,6 @@ def test_an_old_name_cannot_hide_a_bad_night(tmp_path):
 
 
 def test_folders_that_are_no_records_are_skipped(tmp_path):
-    """Half a manifest, no manifest, another layout, another evaluation, and a record whose scores were changed."""
     good = night(tmp_path, 1, verdict())
     (night(tmp_path, 2, verdict()).path / "manifest.json").write_text('{"name": "nigh', encoding="utf-8")
     (night(tmp_path, 3, verdict()).path / "manifest.json").unlink()
@@ -218,14 +204,12 @@ def test_folders_that_are_no_records_are_skipped(tmp_path):
 
 
 def test_the_first_night_has_no_baseline(tmp_path):
-    """It differs from a baseline that should be there, as nobody can fix it."""
     nothing = found(tmp_path / "none", "last_passed")
 
     assert nothing == Resolved(None, "dense", "there is no earlier evaluation of 'nightly' with 'dense'", first=True)
 
 
 def test_if_none_passed_their_number_and_the_last_are_named(tmp_path):
-    """One that failed and one without output count, one that does not have the model does not."""
     failing = night(tmp_path, 1, verdict("fail"))
     name = failing.path.name
     why = f"`rankledger show {name}` says why, and `rankledger accept {name} --failed` takes it for a baseline anyway"
@@ -243,7 +227,6 @@ def test_if_none_passed_their_number_and_the_last_are_named(tmp_path):
 
 
 def test_a_record_is_found_by_its_id_and_by_its_path(tmp_path):
-    """Either way, also one that is no earlier evaluation of that name, and with another model of it."""
     record = night(tmp_path, 1, name="other")
 
     assert found(tmp_path, record.path.name) == Resolved(record, "dense")
@@ -252,7 +235,6 @@ def test_a_record_is_found_by_its_id_and_by_its_path(tmp_path):
 
 
 def test_a_missing_record_is_reported(tmp_path):
-    """The reason names what was looked for and where."""
     nothing = found(tmp_path, "20251120T020000Z-nightly-1f0c9a2b")
 
     assert (nothing.record, nothing.first) == (None, False)
@@ -262,7 +244,6 @@ def test_a_missing_record_is_reported(tmp_path):
 
 
 def test_a_record_without_the_model_is_reported(tmp_path):
-    """The reason names both names of a renamed model and the models that are there."""
     record = night(tmp_path, 1)
     nothing = found(tmp_path, record.path.name, model="new", was="old")
 
@@ -280,7 +261,6 @@ def test_a_record_of_another_schema_is_reported(tmp_path):
 
 
 def test_a_changed_record_is_refused(tmp_path):
-    """A figure that was edited by hand is compared with nothing."""
     record = night(tmp_path, 1)
     (record.path / "summary.csv").write_bytes((record.path / "summary.csv").read_bytes() + b"\n")
 
@@ -290,7 +270,6 @@ def test_a_changed_record_is_refused(tmp_path):
 
 
 def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
-    """An older one that passed stands in for it; if there is none, it is said what to restore."""
     older, last = night(tmp_path, 1, verdict()), night(tmp_path, 2, verdict())
     (last.path / "config.yaml").write_text("changed", encoding="utf-8")
     assert last_passed(tmp_path) == older.path
@@ -305,7 +284,6 @@ def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
 
 @pytest.mark.parametrize("word", ["last", "last_passed"])
 def test_later_damaged_records_are_named(tmp_path, word):
-    """Those between the record found and the current night, each of which the word may mean; no older one."""
     damaged, good, newer, after = (night(tmp_path, day, verdict()) for day in (1, 2, 3, 11))
     for record in (damaged, newer, after):
         (record.path / "manifest.json").write_bytes(b"{}")
@@ -318,7 +296,6 @@ def test_later_damaged_records_are_named(tmp_path, word):
 
 
 def test_a_record_damaged_in_the_remote_store_is_skipped(tmp_path):
-    """A damaged record: older nights still count; but if none of them passed, the current night is not the first."""
     older, last = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
     (last.path / "config.yaml").unlink()
     records = Records(tmp_path / "near", Remote(f"file://{tmp_path}/far"))
@@ -346,7 +323,6 @@ def accept(folder: Path, record: Evaluation, model: str = "dense") -> None:
 
 
 def test_accepted_is_what_the_file_says(tmp_path):
-    """Later nights, good or bad, do not move it; another model is found by its own entry."""
     first = night(tmp_path, 1)
     night(tmp_path, 2)
     accept(tmp_path, first)
@@ -371,7 +347,6 @@ def test_if_nothing_is_accepted_the_command_is_named(tmp_path):
 
 
 def test_a_missing_accepted_record_is_reported(tmp_path):
-    """The reason says where it was looked for."""
     record = night(tmp_path, 1)
     accept(tmp_path, record)
     shutil.rmtree(record.path)
@@ -382,7 +357,6 @@ def test_a_missing_accepted_record_is_reported(tmp_path):
 
 @pytest.mark.parametrize("file", ["manifest.json", "scores.parquet"])
 def test_an_accepted_record_that_was_changed_is_refused(tmp_path, file):
-    """The manifest by the hash in the file, the scores by that in the manifest."""
     record = night(tmp_path, 1)
     accept(tmp_path, record)
     (record.path / file).write_bytes((record.path / file).read_bytes() + b" ")
@@ -419,7 +393,6 @@ def test_what_was_accepted_is_read_as_it_was_written(tmp_path):
     ],
 )
 def test_a_file_of_another_shape_is_refused(tmp_path, text, message):
-    """Whatever a merge conflict or an editor made of it, one line names the file, the entry and what to do."""
     (tmp_path / ACCEPTED).write_text(text, encoding="utf-8")
 
     with pytest.raises(InputError, match="restore it") as error:
@@ -432,8 +405,6 @@ def test_a_file_of_another_shape_is_refused(tmp_path, text, message):
 
 
 class Away(Remote):
-    """A place elsewhere that nobody reaches."""
-
     def folders(self) -> list[str]:
         raise OSError(errno.EIO, "away", self.url)
 
@@ -451,7 +422,6 @@ def test_an_unreachable_place_has_no_first_night(tmp_path):
 
 
 def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypatch):
-    """Forty models that were accepted in one record do not read it forty times."""
     record = night(tmp_path, 1, verdict())
     read = []
     monkeypatch.setattr(lookup_module, "read_record", lambda path: read.append(path) or read_record(path))
@@ -467,7 +437,6 @@ def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypa
 
 
 def test_failures_are_counted_back_to_the_last_night_that_was_no_failure(tmp_path):
-    """Nights 2, 3 and 4 failed and night 1 did too, but night 2 of the other gate was inconclusive."""
     night(tmp_path, 1, verdict("fail"), verdict("fail", gate="floor"))
     night(tmp_path, 2, verdict("fail"), verdict("inconclusive", gate="floor"))
     night(tmp_path, 3, verdict("fail"), verdict("fail", gate="floor"))
@@ -478,7 +447,6 @@ def test_failures_are_counted_back_to_the_last_night_that_was_no_failure(tmp_pat
 
 
 def test_a_night_without_the_line_ends_the_row(tmp_path):
-    """A gate that was taken out for a night begins anew, and so does one of which the last night says nothing."""
     night(tmp_path, 1, verdict("fail"))
     night(tmp_path, 2)
     night(tmp_path, 3, verdict("fail"))
@@ -490,7 +458,6 @@ def test_a_night_without_the_line_ends_the_row(tmp_path):
 
 
 def test_a_damaged_night_does_not_end_a_row_of_failures(tmp_path):
-    """It is not known what its gates said, and the evaluations on both sides of it failed."""
     night(tmp_path, 1, verdict("fail"))
     (night(tmp_path, 2, verdict()).path / "gates.json").write_text("[]", encoding="utf-8")
     night(tmp_path, 3, verdict("fail"))
@@ -500,9 +467,6 @@ def test_a_damaged_night_does_not_end_a_row_of_failures(tmp_path):
 
 @pytest.mark.parametrize(("tonight", "nights"), [("2025-11-04", 2), ("2025-11-03", 1), ("2025-11-02", 0), (None, 2)])
 def test_a_repeated_evaluation_of_one_night_counts_once(tmp_path, tonight, nights):
-    """The 2nd failed twice and the 3rd three times: two nights for the 4th, one for another evaluation of the 3rd, none
-    for the 2nd again, as the later 3rd does not precede it.
-    """
     for place, day in enumerate([2, 2, 3, 3, 3]):
         night(tmp_path, place, verdict("fail"), date=f"2025-11-0{day}")
     history = RecordHistory(Records(tmp_path), "nightly", NOW, tonight)
@@ -514,12 +478,10 @@ def test_a_repeated_evaluation_of_one_night_counts_once(tmp_path, tonight, night
 
 
 def looks(**outputs: str) -> tuple[SpentLooks, ...]:
-    """Those of the gate `no-drop` on `dense`: the day of each, by its digest."""
     return (SpentLooks("no-drop", "web", "dense", outputs),)
 
 
 def known(folder: Path) -> Any:
-    """The looks before now."""
     return spent_looks(RecordHistory(Records(folder), "nightly", NOW))
 
 
@@ -533,14 +495,12 @@ def test_the_last_record_has_all_looks(tmp_path):
 
 
 def test_without_a_record_no_look_is_spent(tmp_path):
-    """On the first night, and on the first with gates."""
     assert known(tmp_path) == {}
     night(tmp_path, 1)
     assert known(tmp_path) == {}
 
 
 def test_a_record_without_looks_is_skipped(tmp_path):
-    """On its night earlier records could not be reached; if none is left that knows, its id is the reason."""
     night(tmp_path, 1, verdict(), looks=looks(a="2025-11-19"))
     unknown = night(tmp_path, 2, verdict(), looks=None)
 
@@ -550,7 +510,6 @@ def test_a_record_without_looks_is_skipped(tmp_path):
 
 
 def test_a_damaged_record_counts_as_a_look(tmp_path):
-    """Of three nights the second cannot be read, and the third carries its look; a fourth one adds another."""
     night(tmp_path, 1, verdict(), looks=looks(a="2025-11-19"))
     second = night(tmp_path, 2, verdict(), looks=looks(a="2025-11-19", b="2025-11-20"))
     (second.path / "gates.json").write_text("{}", encoding="utf-8")

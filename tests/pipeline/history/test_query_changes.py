@@ -13,7 +13,6 @@ from tests.support.data_files import rows_of
 
 
 def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str], int]) -> RetrievedRanks:
-    """Judgments (query, document, grade), and the ranks of those that were retrieved."""
     query_ids = sorted({query_id for query_id, _, _ in judged})
     rows = [row for row, pair in enumerate(judged) if pair[:2] in ranks]
     rows.sort(key=lambda row: (judged[row][0], ranks[judged[row][:2]]))
@@ -25,12 +24,10 @@ def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str],
 
 
 def test_the_greatest_changes_come_first_whichever_way():
-    """-0.5 is a greater change than 0.25; what is 0 or unknown did not move."""
     assert most_changed(np.array([0.25, 0.0, -0.5, np.nan, 0.1]), 10) == [2, 0, 4]
 
 
 def test_no_more_than_asked_for_and_equal_changes_in_order():
-    """Of three changes of one size the first two are taken."""
     assert most_changed(np.array([0.0, -0.5, 0.5, 0.5]), 2) == [1, 2]
 
 
@@ -48,7 +45,6 @@ def test_relevant_documents_have_both_ranks():
 
 
 def test_documents_are_matched_by_id_where_judgments_stand_in_another_order():
-    """The same judgments in another order, with other queries among them: each document keeps its own ranks."""
     before = retrieved([("q", "x", 1.0), ("q", "y", 1.0)], {("q", "x"): 1, ("q", "y"): 2})
     after = retrieved([("z", "x", 1.0), ("q", "y", 3.0), ("q", "x", 1.0)], {("q", "x"): 4, ("q", "y"): 1})
 
@@ -57,7 +53,6 @@ def test_documents_are_matched_by_id_where_judgments_stand_in_another_order():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_most_moved_are_those_of_a_full_sort(seed):
-    """Over random changes: no query that is left out moved more than one that is shown."""
     change = np.random.default_rng(seed).normal(size=200).round(1)
 
     shown = most_changed(change, 20)

@@ -40,7 +40,6 @@ LINES = [
 
 
 def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LINES, **manifest_changes: Any) -> Path:
-    """A record in a folder."""
     query_ids = np.array(["q1"], dtype=object)
     nothing = np.empty((0, 1))
     scores = Scores("web", "bm25", query_ids, (), nothing, nothing, {}, np.zeros(1, dtype=bool))

@@ -52,7 +52,6 @@ ESTIMATES = (
 
 
 def scores(dataset: str, model: str, **values: list[float]) -> Scores:
-    """Scores of queries `a`, `b`, `c` …, a row per measure; where they are pooled a query has one pair, or none."""
     measures = tuple(Measure.parse(name.replace("_at_", "@")) for name in values)
     n_queries = len(next(iter(values.values())))
     return Scores(
@@ -83,8 +82,6 @@ def write(folder: Path, **changes: Any) -> Evaluation:
 
 
 def strict(path: Path) -> Any:
-    """The JSON of a file, in which NaN and infinity are no words."""
-
     def refuse(word: str) -> None:
         raise AssertionError(f"{path.name} holds {word}, which is not JSON")
 
@@ -96,13 +93,11 @@ def described(path: Path) -> dict[str, Any]:
 
 
 def everything(record: Path) -> str:
-    """All text of a record."""
     return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in sorted(record.iterdir()))
 
 
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    """An evaluation of rankings and of ratings, with one output missing."""
     folder = tmp_path_factory.mktemp("recorded")
     config = write_config(folder, DATA, SUITES, seed=5)
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
@@ -406,7 +401,6 @@ def test_the_command_is_kept_without_credentials(tmp_path, password):
 
 
 def again(record: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Path:
-    """The record of evaluating a record's config, from a working directory that has nothing to do with it."""
     folder.mkdir()
     monkeypatch.chdir(folder)
     return rankledger.evaluate_config(

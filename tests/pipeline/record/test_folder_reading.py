@@ -54,14 +54,12 @@ def write(folder: Path, **changes: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    """Rankings and ratings by measures of every kind; some queries are without output, some undefined."""
     folder = tmp_path_factory.mktemp("read")
     data = {"web": search_collection(30, n_queries=30), "stars": rating_collection(31, n_users=40)}
     return rankledger.evaluate_config(write_config(folder, data, SUITES), tracking=False, runs_dir=folder / "runs")
 
 
 def added(scores: Scores, measure: Measure) -> tuple[bytes, bytes]:
-    """What each query adds to the sums of a figure, to the last bit."""
     row = scores.measures.index(measure)
     found = contributions_of(scores, row, scores.values[row], PROFILES["trec_eval"].conventions)
     return found.numerators.tobytes(), found.denominators.tobytes()

@@ -25,14 +25,6 @@ NIGHT = ("nightly", "2026-11-20")
 
 
 class Server:
-    """An object store in memory, which decides conditional writes as S3 does; of its answers some may be lost.
-
-    Attributes:
-        files: what it holds.
-        lost: how many writes from now on arrive without their answer: the client tries again, and is refused.
-        away: whether it cannot be reached.
-    """
-
     url = "s3://eval/records"
 
     def __init__(self) -> None:
@@ -74,7 +66,6 @@ class Server:
 
 @pytest.fixture
 def here(tmp_path) -> Records:
-    """Records on this machine alone."""
     return Records(tmp_path / "records")
 
 
@@ -84,7 +75,6 @@ def server() -> Server:
 
 
 def machine(folder: Path, server: Server) -> Records:
-    """Records that are kept on the server, as one machine sees them."""
     return Records(folder / "records", cast(Remote, server))
 
 
@@ -99,12 +89,10 @@ def other(tmp_path, server) -> Records:
 
 
 def written(records: Records) -> Any:
-    """What the file of the night holds."""
     return json.loads(records.read(FILE) or b"null")
 
 
 def leave_claim(server: Server, age: timedelta) -> None:
-    """A machine began an evaluation so long ago, and never said that it ended."""
     since = (datetime.now(UTC) - age).isoformat()
     server.files[FILE] = json.dumps({"evaluations": ["an-id"], "host": "gone", "pid": 7, "since": since}).encode()
 

@@ -21,7 +21,6 @@ BEFORE = datetime(2026, 6, 1, tzinfo=UTC)
 
 @pytest.fixture
 def records(tmp_path) -> Records:
-    """A runs folder that is empty, and a place elsewhere."""
     (tmp_path / "elsewhere").mkdir()
     return Records(tmp_path / "here", Remote(f"file://{tmp_path}/elsewhere"))
 

@@ -67,7 +67,6 @@ def test_scores_know_undefined_from_not_measured(tmp_path):
 
 
 def scores(dataset: str, measure: str, values: list[float]) -> Scores:
-    """Two queries, of which the second is without output."""
     return Scores(
         dataset=dataset,
         model="bm25",

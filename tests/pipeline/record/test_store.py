@@ -21,7 +21,6 @@ FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
 
 
 def put(folder: Path, evaluation_id: str) -> Path:
-    """A folder that stands for a record: a manifest, and one file that it has the hash of."""
     path = folder / evaluation_id
     path.mkdir(parents=True)
     described = {}
@@ -35,14 +34,12 @@ def put(folder: Path, evaluation_id: str) -> Path:
 
 @pytest.fixture
 def far(tmp_path: Path) -> Path:
-    """The folder behind the URL where records are kept elsewhere."""
     (tmp_path / "far").mkdir()
     return tmp_path / "far"
 
 
 @pytest.fixture
 def kept(tmp_path: Path, far: Path) -> Records:
-    """Records of this machine that are kept elsewhere, too."""
     return Records(tmp_path / "runs" / "records", Remote(f"file://{far}"))
 
 

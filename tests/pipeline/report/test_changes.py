@@ -138,7 +138,6 @@ def test_models_that_did_not_move_are_named_below_and_have_no_rows():
 
 
 def test_slices_of_the_leading_measure_by_their_evidence():
-    """The greatest change is last if it is of 29 clusters, and marked; a slice that did not move is left out."""
     slices = (
         replace(LINE, slice="market=de", difference=0.01),
         replace(LINE, slice="market=se", difference=-0.2, n_clusters=29, mark="sparse"),

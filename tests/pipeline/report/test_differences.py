@@ -43,7 +43,6 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_one_baseline_is_named_once_above_the_rows():
-    """Two models against bm25: a row each, best as it stands in the file, with signs, p values and counts."""
     text = shown(LINE, RRF)
 
     assert text.splitlines()[0] == "web: ndcg@10 against bm25"
@@ -77,7 +76,6 @@ def test_the_test_the_correction_and_the_family_are_named(test, correction, said
 
 
 def test_families_of_one_measure_are_named_once():
-    """Two measures of two pairs each are two families of 2 tests, in one note."""
     family = "2 pairs x 1 measure x 1 slice on web (2 tests)"
     line = replace(LINE, test="t", correction="holm", family=family)
     text = shown(line, replace(line, measure="ap"), width=300)
@@ -86,7 +84,6 @@ def test_families_of_one_measure_are_named_once():
 
 
 def test_each_family_says_how_its_tests_are_made():
-    """Primary intervals hold together. If 2 pairs x 2 measures x 2 slices are 6 tests, 2 more are primary."""
     primary, rest = "2 pairs on web (2 primary tests)", "2 pairs x 2 measures on web (6 exploratory tests)"
     lines = [replace(line, family=primary, test="bootstrap-t", role="primary") for line in (LINE, RRF)]
     others = [
@@ -145,12 +142,10 @@ def test_sparse_differences_of_the_primary_family_say_how_they_are_made():
     ],
 )
 def test_a_p_value_is_not_rounded_up_to_a_level(value, text):
-    """0.04996 is below 0.05, and so is what is written; other values have the four decimals of before."""
     assert p_value(value) == text
 
 
 def test_a_p_value_that_draws_cannot_go_below_is_an_upper_bound():
-    """1 of 10,001 is the least that 10,000 draws can give; 2 of 10,001 and an exact p-value are as they are."""
     least = 1 / 10_001
     found = [replace(LINE, p_value=p, p_corrected=2 * least, p_least=least) for p in (least, 2 * least)]
     exact = replace(LINE, p_value=least, p_corrected=least)
@@ -191,7 +186,6 @@ def test_no_number_is_broken_on_a_narrow_terminal(width):
 
 
 def test_a_narrow_terminal_goes_without_some_columns_and_says_so():
-    """At 80 columns the counts go, the p-value alone and the baseline's figure, until it is as wide as named."""
     long = replace(LINE, model="a-model-of-20-letters")
     wide, narrow = shown(long, width=140), shown(long, width=80)
 
@@ -205,7 +199,6 @@ def test_a_narrow_terminal_goes_without_some_columns_and_says_so():
 
 
 def test_of_very_many_pairs_the_first_are_shown():
-    """46 pairs are 45 rows and a number; so a terminal is not flooded by all pairs of 40 models."""
     text = shown(*(replace(LINE, model=f"m{n}") for n in range(46)))
 
     assert len(cells(text)) == 45
@@ -219,7 +212,6 @@ def test_no_name_steers_a_terminal():
 
 
 def test_zero_has_no_sign():
-    """Where lower is better, 0 less 0 is turned to -0.0, which is 0."""
     assert signed(-0.0) == signed(0.0) == "0.0000"
 
 
@@ -234,7 +226,6 @@ def test_zero_has_no_sign():
     ],
 )
 def test_an_interval_stands_where_its_ends_are(line, drawn):
-    """On 11 cells from 0 to 10 each is 1; the figure covers an end that it shares, and what is undefined is blank."""
     assert interval_bar(line, Scale(0, 10), 11) == drawn
 
 
@@ -246,6 +237,5 @@ def test_a_scale_holds_all_ends():
 
 
 def test_what_is_all_alike_stands_in_the_middle():
-    """A scale without length divides by nothing; one without figures is of 0."""
     assert interval_bar(Interval(3, 3, 3), Scale.of([Interval(3, 3, 3)]), 13) == "      ●      "
     assert Scale.of([]) == Scale.of([Interval(None)]) == Scale(0.0, 0.0)

@@ -92,7 +92,6 @@ def test_a_measure_without_such_a_difference_is_held_against_0():
     ],
 )
 def test_what_is_but_rounding_is_0(difference, low, high, expected):
-    """Of figures of 0.5 the twelfth digit stands for 5e-13."""
     line = compared("dense", difference, ci_low=low, ci_high=high, estimate=0.5, baseline_estimate=0.4)
 
     assert effect_label(line, {}, ALPHA) == expected
@@ -111,7 +110,6 @@ ORDER = ("a1", "b2", "c3", "d4", "e5")
 
 
 def pairs(*found: str) -> set[frozenset[str]]:
-    """`ab bc` means that the first is like the second, and the second like the third."""
     return {frozenset(ORDER["abcde".index(sign)] for sign in pair) for pair in found}
 
 
@@ -134,7 +132,6 @@ def test_models_that_are_all_alike_share_one_letter():
 
 
 def test_beyond_26_letters_come_pairs_of_them():
-    """Of 28 models that all differ the last two are aa and ab."""
     found = letter_display([f"m{number:02d}" for number in range(28)], set())
 
     assert [*found.values()][24:] == ["y", "z", "aa", "ab"]

@@ -44,7 +44,6 @@ def line(
 
 
 def explained(measure: str = "ndcg@10", **given: Any) -> Explanation:
-    """The hand-worked nDCG, as computed; what is given instead has a name of its own."""
     documents = [
         line(rank, doc_id, grade, term, factors={"gain": gain, "discount": discount}, running=running)
         for rank, doc_id, grade, gain, discount, term, running in JUDGED
@@ -134,7 +133,6 @@ def test_the_ideal_list_stands_below_where_there_is_no_room():
 
 
 def test_nothing_is_taken_for_markup():
-    """[red] is called so on the terminal; in Markdown `_` or `|` end no cell, and `$` begins no formula."""
     found = explained(query_id="*q*", documents=(line(1, "[red]a|b_$c$", 1.0, 1.0),), ideal=None)
 
     assert "[red]a|b_$c$" in "\n".join(text(found))
@@ -265,7 +263,6 @@ def test_what_a_query_is_in_the_mean(measure, given, said):
 
 
 def test_below_the_head_only_what_adds_is_shown():
-    """Of 30 documents ranks 1 to 20 are shown, then 25, which adds; a sign stands for the gap, a line for the rest."""
     head = [line(rank, f"x{rank}") for rank in range(1, 20)]
     documents = (
         *head,
@@ -286,7 +283,6 @@ def test_below_the_head_only_what_adds_is_shown():
 
 @pytest.mark.parametrize("width", [40, 20])
 def test_numbers_are_never_cut(width):
-    """On a terminal with no room for the figures lines are longer than it is wide, and documents keep 12 columns."""
     documents = (line(1, "d" * 30, 1.0, 1.0, factors={"gain": 1.0, "discount": 1234.5678}),)
     rows = text(explained(documents=documents), width=width)
 
@@ -317,7 +313,6 @@ def test_no_line_ends_in_blanks():
 
 
 def test_below_the_cutoff_nothing_adds():
-    """With a cutoff at 2, two ranks are shown, and judged documents below it are named, three at most."""
     documents = (line(1, "a", 1.0, 1.0), line(2, "x"), *(line(rank, f"r{rank}", 1.0, 0.0) for rank in range(3, 8)))
     rows = text(explained("p@2", documents=documents, n_retrieved=9, ideal=None))
 
@@ -373,7 +368,6 @@ def test_remarks_on_the_data_are_made_where_they_apply():
 
 
 def compared() -> Explanation:
-    """The hand-worked nDCG under gdeval's gain, with two choices that matter not."""
     before, after = Outcome(0.8238293334905776, 0.8238293334905776), Outcome(0.7075284541839216, 0.7075284541839216)
     gain = ConventionChoice("gain", "linear", "exponential", after, before, "gdeval: dcg adds 2**grade - 1")
     idle = tuple(

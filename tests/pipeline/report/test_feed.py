@@ -19,7 +19,6 @@ SEQUENCE: tuple[State, ...] = ("passed", "failed", "failed", "passed")
 
 
 def nights(states: Sequence[State] = SEQUENCE, name: str = "nightly") -> list[SiteRecord]:
-    """Nights from 18 November on, each begun at two in the morning of its date."""
     began = datetime(2026, 11, 18, 2, tzinfo=UTC)
     return [
         SiteRecord(
@@ -47,7 +46,6 @@ def parsed(made: Site) -> ElementTree.Element:
 
 
 def entries(made: Site) -> list[dict[str, str]]:
-    """What each entry holds, by the names of its elements; of a link its address."""
     return [
         {element.tag.removeprefix(ATOM): element.get("href") or element.text or "" for element in entry}
         for entry in parsed(made).iter(f"{ATOM}entry")
@@ -124,7 +122,6 @@ def test_feeds_have_ids_of_their_own():
 @pytest.mark.parametrize("url", ["", "https://eval.example.com/site/"])
 @pytest.mark.parametrize("states", [SEQUENCE, ("passed",)], ids=["changes", "none"])
 def test_it_is_valid(url, states):
-    """Sections 4.1.1 and 4.1.2 of RFC 4287: an id, a title and a time of feed and entries, an author, and links."""
     feed = parsed(site(nights(states), url=url))
     parts = [feed, *feed.iter(f"{ATOM}entry")]
 
@@ -144,7 +141,6 @@ def test_it_is_valid(url, states):
 
 
 def test_the_latest_hundred_are_kept():
-    """Of 150 changes; a reader has seen the others."""
     states: list[State] = ["passed", "failed"] * 75 + ["passed"]
 
     assert [entry["updated"] for entry in entries(site(nights(states)))][::99] == [

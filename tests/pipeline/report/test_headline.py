@@ -24,7 +24,6 @@ ID = "20261119T020000Z-nightly-0000000a"
 
 
 def evaluation(*changes: ChangeSince, datasets: tuple[str, ...] = ("web",), **fields: Any) -> Evaluation:
-    """Three models on 300 queries in the night of 20 November, with an owner of bm25."""
     estimates = [
         Estimate(dataset, model, "all", measure, figure, None, None, None, 300, 0, 0, 300)
         for dataset in datasets
@@ -47,7 +46,6 @@ def evaluation(*changes: ChangeSince, datasets: tuple[str, ...] = ("web",), **fi
 
 
 def change(difference: float, model: str = "bm25", **fields: Any) -> ChangeSince:
-    """A change by nDCG since last night, whose interval is 0.01 to either side; p decides on more than that."""
     line = ChangeSince(
         dataset="web",
         model=model,
@@ -193,7 +191,6 @@ def test_days():
 
 
 def test_what_could_not_be_compared():
-    """The reason, and then what is known of this evaluation."""
     line = replace(change(0.0), difference=None, reason="documents changed since the night 2026-11-19")
 
     assert headline_of(evaluation(line)) == (
@@ -203,7 +200,6 @@ def test_what_could_not_be_compared():
 
 
 def test_a_record_of_the_same_day_has_its_time():
-    """The id of a record says when it began: 09:41 UTC. On another day the date alone is enough, with another year."""
     today = {"reference": "20261126T094107Z-nightly-0000000a", "date": "2026-11-26"}
     undated: dict[str, Any] = {"evaluation_id": "20261126T101500Z-nightly-0000000b", "date": ""}
     cases = [

@@ -99,7 +99,6 @@ def test_a_figure_without_interval_is_a_point():
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_tables_fit_the_terminal(width):
-    """From 80 columns on no row is wider than the terminal."""
     marked = night(2, 0.45, change=-0.05, gates="fail", breaks=(InputChange("rankledger", "0.1.0", "0.2.0"),))
 
     assert max(cell_len(line) for line in shown(history(night(1), marked), width=width).splitlines()[:8]) <= width

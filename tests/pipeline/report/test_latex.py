@@ -40,7 +40,6 @@ def printed(text: str) -> str:
 
 
 def test_a_table_written_by_hand():
-    """The best is bold and the second underlined, p of 0.03 has a dagger and p of 0.004 two, no figure is a dash."""
     compared = [comparison("dense", 0.05, 0.03), comparison("random", -0.39, 0.004)]
     text = latex([page(estimates("web", FIGURES), compared)])
 
@@ -71,9 +70,6 @@ def test_a_table_written_by_hand():
 
 
 def test_the_best_is_the_lowest_where_lower_is_better():
-    """Of 2.0 and 1.5 the second leads, figures that print alike share their place, and where neither end is better none
-    leads.
-    """
     figures = {"a": {"rmse": 2.0, "n": 1.0}, "b": {"rmse": 1.5, "n": 2.0}, "c": {"rmse": 1.50001, "n": 3.0}}
     text = latex([page(estimates("stars", figures), directions={"rmse": "lower", "n": "neither"})])
 
@@ -85,7 +81,6 @@ def test_the_best_is_the_lowest_where_lower_is_better():
 
 
 def test_ranks_have_a_column():
-    """1–2 and 3, a dash where there is none, and the note says by which measure."""
     ranks = {"bm25": (1, 2), "dense": (1, 2), "random": (None, None)}
     lines = [
         replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1])
@@ -160,7 +155,6 @@ def test_the_note_names_the_primary_family():
 
 
 def test_daggers_follow_the_corrected_p_value_of_marked_differences():
-    """0.03 is below 0.05 and 0.003 is below 0.01, whether few queries decide or not."""
     lines = [replace(comparison("dense", 0.05, 0.03), mark="sparse"), comparison("random", 0.05, 0.003)]
     text = latex([page(estimates("web", FIGURES), [*lines, replace(lines[1], mark="sparse")], comparison=COMPARED)])
 
@@ -188,7 +182,6 @@ def test_the_note_names_the_test_of_families():
 
 @pytest.mark.parametrize(("p_corrected", "marks"), [(0.0099, 2), (0.01, 1), (0.0499, 1), (0.05, 0), (None, 1)])
 def test_a_mark_says_that_the_corrected_p_is_below_its_level(p_corrected, marks):
-    """Below 0.01 two, below 0.05 one; where nothing is corrected the p-value itself, here 0.02, is looked at."""
     line = replace(comparison("dense", 0.05, 0.04), p_corrected=p_corrected)
     (cell,) = [row[1] for row in rows(latex([page(estimates("web", FIGURES), [line])])) if row[0] == "dense"]
 
@@ -239,7 +232,6 @@ def test_an_interval_that_is_not_reliable_is_marked():
 
 
 def test_a_minus_sign_is_no_hyphen():
-    """-0.5 and the ends of its interval have the sign of formulas, in the exponent of 2e-05, too."""
     found = estimates("web", {"bm25": {"kendall_tau": -0.5, "ap": 2e-5}})
     lines = [replace(line, ci_low=-0.75, ci_high=0.25) for line in found]
     (row,) = rows(latex([page(lines)], style=TableStyle(intervals=True)))[1:]
@@ -287,16 +279,12 @@ def test_names_of_any_letters_leave_the_table_whole(model, dataset, style):
 
 
 def test_long_names_are_cut():
-    """A model of 10,000 letters takes 80 of them."""
     long = replace(estimates("web", {"bm25": {"ap": 0.4}})[0], model="W" * 10_000)
 
     assert rows(latex([page([long])]))[1][0] == "W" * 79 + "…"
 
 
 def test_a_styled_table_written_by_hand():
-    """Models stand by ap; intervals follow the figures; 0.05 up at p of 0.03 has a hollow arrow, 0.39 down at 0.004 a
-    filled one; header and caption are as they were asked for, and nothing is scaled.
-    """
     compared = [comparison("dense", 0.05, 0.03), comparison("random", -0.39, 0.004)]
     found = estimates("web", {model: {"ap": own["ap"]} for model, own in FIGURES.items()})
     lines = [replace(line, ci_low=0.1, ci_high=0.6) for line in found]
@@ -326,9 +314,6 @@ def test_a_styled_table_written_by_hand():
 
 
 def test_a_note_explains_intervals_and_arrows():
-    """Without a caption of one's own, every mark that was asked for is explained; `page` spans both columns, and is
-    scaled down where it is wider.
-    """
     text = latex(
         [page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)])],
         style=TableStyle(intervals=True, arrows=True, fit="page"),

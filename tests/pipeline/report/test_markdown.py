@@ -27,7 +27,6 @@ READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethroug
 
 
 def tables(text: str) -> list[list[list[str]]]:
-    """The tables that a reader of Markdown finds, row by row, their heads first; cells as they are shown."""
     found: list[list[list[str]]] = []
     for before, token in pairwise(READER.parse(text)):
         if before.type == "table_open":
@@ -44,7 +43,6 @@ def headings(text: str) -> list[str]:
 
 
 def moved(model: str, **changes: str) -> PairedScores:
-    """A pair of models. One query fell by 0.5, because its document sank from rank 1 to 2."""
     scores = np.array([1.0, 0.5])
     query = QueryChange("web", model, "bm25", "q7", "ap", 1.0, 0.5, -0.5, (RankedDocument("d1", 2.0, 1, 2),))
     ids = np.array(["q7", "q8"], dtype=object)
@@ -90,7 +88,6 @@ def test_ranks_stand_beside_the_models():
 
 
 def test_tables_written_by_hand():
-    """The best model first, with intervals; a difference of 0.05 is better, one of 0.001 ± 0.01 within 0.02 is none."""
     compared = [comparison("dense", 0.05, 0.03), comparison("random", 0.001, 0.5)]
     board, differences = tables(
         markdown([page(estimates("web", FIGURES), compared, practical_difference={"ap": 0.02})])
@@ -169,7 +166,6 @@ def test_several_evaluations_stand_side_by_side_first():
 
 
 def test_what_is_left_out_is_counted():
-    """Of 50 models 20 are shown, of 7 measures 5."""
     measures = [f"p@{cutoff}" for cutoff in range(1, 8)]
     found = page(estimates("web", {f"m{number}": dict.fromkeys(measures, number / 100) for number in range(50)}))
     text = markdown([found])
@@ -230,7 +226,6 @@ def alike(cells: list[str], expected: list[str]) -> bool:
 
 @st.composite
 def pages(draw: st.DrawFn) -> Page:
-    """A page of up to 40 models and 5 datasets, whose names may be long, with verdicts and failures as many."""
     letter = draw(st.sampled_from(["m", "文", "|", "<"]))
     names = [f"{letter * draw(st.sampled_from([1, 30, 10_000]))}{number}" for number in range(draw(st.integers(1, 40)))]
     datasets = [f"{number}{letter * 20}" for number in range(draw(st.integers(1, 5)))]

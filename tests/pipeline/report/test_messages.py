@@ -115,7 +115,6 @@ def going(evaluation_id: str, size: int, n_runs: int) -> PrunedRecord:
 
 
 def test_each_record_has_a_line_and_all_have_a_sum():
-    """1.2 MB and 300 kB are 1.5 MB."""
     assert lines(records=(going("a", 1_200_000, 21), going("b", 300_000, 1)), n_cached=1, n_cached_bytes=999) == [
         "a  1.2 MB, 21 runs",
         "b  300.0 kB, 1 run",

@@ -55,7 +55,6 @@ def test_a_short_model_is_a_section_as_it_is(model, part):
 
 @given(first=st.text(min_size=61), second=st.text(min_size=61))
 def test_a_hash_distinguishes_long_model_names(first, second):
-    """A section has 60 letters at most, and different models have different ones."""
     assert len(section(first)) == len(section(second)) == 60
     assert (section(first) == section(second)) == (first == second)
 
@@ -80,7 +79,6 @@ def test_what_goes_with_a_figure_is_named_after_it():
 
 
 def test_a_clash_names_both_and_what_they_would_be():
-    """Names of the same thing may stand twice; a name of 250 letters is as long as one may be."""
     items = [("a!", "one"), ("a!", "one"), ("a?", "two"), ("b" * 250, "three"), ("c" * 251, "four")]
 
     assert [*clashes(items)] == [

@@ -19,8 +19,6 @@ FIGURES = {"bm25": (0.9, 0.8, 1.0), "dense": (0.6, 0.5, 0.7), "random": (None, N
 
 
 class Reader(HTMLParser):
-    """The elements, the text of the cells by rows, and what is bold."""
-
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
@@ -60,7 +58,6 @@ def read(evaluation: Evaluation) -> Reader:
 
 
 def evaluation(figures: dict[str, tuple[float | None, ...]], measures: tuple[str, ...] = ("ap", "rr")) -> Evaluation:
-    """An evaluation on one dataset, each measure with these figures and their intervals."""
     return make_evaluation(
         evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
         directions=dict.fromkeys(measures, "higher"),
@@ -111,7 +108,6 @@ def test_models_that_are_not_distinguishable_share_a_letter():
 
 
 def test_names_that_would_do_harm_are_text():
-    """Markup stands as it was written, what turns the writing round is spelt out, and 10,000 letters are cut."""
     script, turned, long = "<script>alert(1)</script>\"'&", "a\u202eb", "x" * 10_000
     failure = Failure("web", "<img src=x onerror=alert(1)>", "not <b>there</b>")
     found = change_evaluation(evaluation(dict.fromkeys((script, turned, long), (0.5, 0.4, 0.6))), failures=(failure,))
@@ -132,7 +128,6 @@ def test_nothing_is_asked_for_from_elsewhere():
 
 
 def test_what_is_left_out_is_counted():
-    """Of 6 measures 4 are shown, and of 60 models 50."""
     figures = {f"m{n}": (n / 100, None, None) for n in range(60)}
     found = read(evaluation(figures, ("ap", "rr", "p@5", "p@10", "r@5", "r@10")))
 

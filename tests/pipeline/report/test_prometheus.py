@@ -35,7 +35,6 @@ def text_of(model: str = "bm25", gate: str = "floor") -> str:
 
 
 def test_its_samples_are_the_figures_and_verdicts():
-    """0.5 with ends a tenth to either side; the slice and the undefined figure have no series."""
     found = families(text_of())
     own = {"evaluation": "nightly"}
     figure = {**own, "dataset": "web", "model": "bm25", "measure": "ap"}

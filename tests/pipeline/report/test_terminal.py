@@ -38,7 +38,6 @@ Figures = dict[str, tuple[float | None, ...]]
 def evaluation(
     boards: dict[str, dict[str, Figures]], failures: tuple[Failure, ...] = (), **quality: JoinStats
 ) -> Evaluation:
-    """An evaluation with these figures: dataset, model, measure, then an estimate with or without its interval."""
     estimates, results = [], []
     for dataset, board in boards.items():
         for model, figures in board.items():
@@ -141,7 +140,6 @@ def test_ranks_stand_beside_the_models(width):
 
 
 def test_a_terminal_too_narrow_for_ranks_shows_figures():
-    """The borders, twelve letters of a name, a rank and a figure with its interval take 49 columns."""
     found = ranked(evaluation({"web": board(MODELS, SEARCH)}), (1, 2), (1, 3), (2, 3), (4, 4))
 
     assert "rank ┃" in plain(found, 49)
@@ -190,7 +188,6 @@ def test_a_name_that_is_wider_than_the_terminal_is_folded_and_not_cut():
 
 
 def test_a_long_name_leaves_room_for_figures():
-    """One name of 250 letters has half of the terminal; beside it stand all measures, as beside short names."""
     text = plain(evaluation({"web": board(["x" * 250, "bm25"], ["ap", "rr", "r@10"])}), 130)
 
     row = cells(text)[-1]
@@ -382,7 +379,6 @@ def test_a_failure_is_shown_whole():
 
 
 def test_many_failures_for_one_reason_are_few_lines():
-    """1,000 outputs that are not there are three lines and their number; another reason stands beside them."""
     reason = "a.yaml:3: defaults.model.outputs: file not found: m{}.tsv; check the path"
     missing = [Failure("web", f"m{i}", reason.format(i)) for i in range(1000)]
     found = evaluation({}, failures=(*missing, Failure("web", "bad", "bad.tsv: no rows; write the file again")))
@@ -407,7 +403,6 @@ def test_without_any_model_there_are_only_remarks():
 
 
 def rendered(markdown: str) -> str:
-    """What a browser shows of Markdown: the text between the tags, tables included; HTML in it is let through."""
     html = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").render(markdown)
     for mark, sign in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
         html = re.sub(r"<[^>]*>", "\n", html).replace(mark, sign) if mark == "&lt;" else html.replace(mark, sign)
@@ -536,7 +531,6 @@ def test_the_matrix_tells_ready_failed_and_not_asked_for():
 
 @pytest.mark.parametrize(("width", "n_datasets"), [(80, 1), (80, 6), (120, 6), (200, 12)])
 def test_a_large_matrix_names_every_model_and_dataset(width, n_datasets):
-    """40 models × 6 datasets and more: no name is cut, and every state stands whole."""
     names = [f"dataset-number-{number}" for number in range(n_datasets)]
     models = tuple(f"model-{number:02d}" for number in range(40))
     found = validation(
@@ -577,7 +571,6 @@ def bounded(found: Evaluation, **bounds: tuple[float, float]) -> Evaluation:
 
 
 def test_a_winner_that_flips_inside_its_bounds_is_marked():
-    """bm25 leads with 0.5, but 0.44 to 0.52 meets 0.4 to 0.46 of dense: marked, and said in a line with both spans."""
     found = evaluation({"web": {"bm25": {"ap": (0.5,)}, "dense": {"ap": (0.45,)}}})
     text = plain(bounded(found, bm25=(0.44, 0.52), dense=(0.40, 0.46)))
 
@@ -604,7 +597,6 @@ def test_a_winner_by_more_than_its_bounds_is_not_marked(bounds):
 
 
 def test_where_lower_is_better_the_greatest_value_is_the_leaders_worst():
-    """dense leads with the fewer inversions, 3 of 3 to 6; bm25 could have 5: dense may not lead."""
     found = evaluation({"web": {"bm25": {"kendall_distance": (7.0,)}, "dense": {"kendall_distance": (3.0,)}}})
 
     assert "3.0000†" in plain(bounded(found, dense=(3, 6), bm25=(5, 8)))
@@ -617,7 +609,6 @@ def marked(found: Evaluation, marks: dict[str, str]) -> Evaluation:
 
 
 def test_an_interval_that_is_not_to_be_trusted_is_marked_and_explained():
-    """A sparse line and a degenerate one have `~` behind their intervals, and a remark each names them."""
     text = plain(
         marked(evaluation({"web": board(["bm25", "dense", "rrf"], ["ap"])}), {"dense": "sparse", "rrf": "degenerate"})
     )
@@ -643,7 +634,6 @@ def compared(model: str, baseline: str, p_corrected: float | None, **further: An
 
 
 def test_models_that_are_not_distinguishable_share_a_letter():
-    """a and b differ by 0.2 of chance and share one, b and c by 0.06; a and c by 0.01 and share none: a, ab, b."""
     found = evaluation({"web": board(["x", "y", "z"], ["ap"])})
     pairs = (compared("y", "x", 0.2), compared("z", "y", 0.06), compared("z", "x", 0.01))
     text = plain(change_evaluation(found, comparison_lines=pairs))
@@ -657,7 +647,6 @@ def test_models_that_are_not_distinguishable_share_a_letter():
 
 
 def test_letters_follow_the_corrected_p_value_of_marked_differences():
-    """A mark says that the interval is approximate; 0.0141 is below 0.05 all the same."""
     found = evaluation({"web": board(["x", "y"], ["ap"])})
     parted, sparse = (
         plain(change_evaluation(found, comparison_lines=(compared("y", "x", 0.0141, mark=mark),)))
@@ -676,7 +665,6 @@ def test_models_that_were_not_all_compared_have_no_letters():
 
 
 def test_the_intervals_of_the_first_measure_are_drawn_on_one_scale():
-    """From 0.5 to 1.0 in 24 cells 0.02 is one: 0.5 to 0.7 about 0.6, and 0.8 to 1.0 about 0.9."""
     figures: dict[str, Figures] = {"high": {"ap": (0.9, 0.8, 1.0)}, "low": {"ap": (0.6, 0.5, 0.7)}}
     text = plain(evaluation({"web": figures}))
     high, low = (line.split("│")[3] for line in text.splitlines() if line.startswith("│"))
@@ -688,7 +676,6 @@ def test_the_intervals_of_the_first_measure_are_drawn_on_one_scale():
 
 
 def test_two_measures_are_shown_rather_than_a_drawing():
-    """On 80 columns figures come first; a single model's interval is drawn nowhere, as there is nothing beside it."""
     both = evaluation({"web": board(["bm25", "dense-retriever"], SEARCH)})
 
     assert "├─" not in "".join(cells(plain(both, 80))[0])
@@ -705,7 +692,6 @@ def test_bold_is_explained_where_there_is_bold():
 
 
 def test_notes_on_very_many_outputs_are_cut():
-    """31 outputs are 30 lines and a number: so a terminal is not flooded."""
     text = plain(evaluation({"web": board([f"m{n}" for n in range(31)], ["ap"])}))
 
     assert len(re.findall(r"^m\d+ on web: ", text, re.MULTILINE)) == 30
@@ -724,7 +710,6 @@ def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
 
 
 def test_the_pages_of_mlflow_that_are_not_installed_are_asked_for(tmp_path, monkeypatch):
-    """Logging needs `mlflow-skinny` alone, which has no `mlflow ui`; a server needs nothing here."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     found = change_evaluation(
         evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db"
@@ -744,14 +729,12 @@ def test_slices_are_named_and_stay_out_of_the_table():
 
 
 def test_all_datasets_together_have_a_table_of_their_own():
-    """The dataset `*` is called the mean of all datasets."""
     text = plain(evaluation({"web": board(["bm25"], ["ap"]), "*": board(["bm25"], ["ap"])}))
 
     assert "mean of all datasets" in text
 
 
 def test_a_remark_on_all_datasets_together_names_them():
-    """A marked line of the dataset `*` is said to be of the mean of all datasets."""
     found = evaluation({"web": board(["bm25"], ["ap"]), "*": board(["bm25"], ["ap"])})
     found = change_evaluation(
         found, quality={task: quality for task, quality in found.quality.items() if task[0] == "web"}

@@ -88,7 +88,6 @@ def test_no_text_outgrows_its_room(most, head, rows, n_rows):
 
 
 def test_lines_are_put_in_together_or_not_at_all():
-    """Of 10 bytes two lines of four letters take all, with a byte each for the end; one letter more does not fit."""
     budget = ByteBudget(10)
 
     assert not budget.add("abcd", "abcde", reserve=0)

@@ -60,7 +60,6 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
 
 
 def test_a_terminal_shows_as_many_causes_as_it_has_lines_for():
-    """The ten largest of 40, or of a low terminal as many as fit, at least one; the line below names the command."""
     many = [
         replace(FAIL, model=f"m{number}", estimate=-number / 100, limit=0.0, reason=f"dropped by {number}")
         for number in range(40)
@@ -129,7 +128,6 @@ def test_other_causes_are_other_rows(other):
 
 
 def test_every_verdict_of_a_cause_is_printed_in_full():
-    """`show --verdicts` has the reasons and details of all; a reason that they share is there once."""
     lines = [FELL, replace(FELL, slice="m=de", reason="other", details="interval of 95%"), replace(FELL, slice="m=fr")]
 
     text = table(lines, width=200, colour=False)
@@ -137,7 +135,6 @@ def test_every_verdict_of_a_cause_is_printed_in_full():
 
 
 def test_details_stand_apart_from_the_reason():
-    """Not among what `evaluate` prints, but in `show --verdicts`; folded away in Markdown; with the reason in JUnit."""
     line = replace(OPEN, details="interval of 97.5%, for 2 lines")
 
     assert line.details not in table([line], width=120, colour=False, height=40)
@@ -177,7 +174,6 @@ def test_slices_that_are_not_judged_are_named():
 
 
 def test_a_gate_that_also_fails_says_how_many_verdicts_pass():
-    """9 of 12: the gate is not among those that pass as a whole."""
     verdicts = [*[PASS] * 9, *[replace(PASS, outcome="fail", effect="fail")] * 3]
 
     assert table(verdicts, width=120, colour=False).endswith("pass: floor (9 of 12)\n")
@@ -192,7 +188,6 @@ def test_the_terminal_is_plain_without_colour():
 
 
 def test_markdown_has_the_verdict_first_and_the_passing_folded():
-    """A table of what fails or warns, and one of the others between `<details>` tags."""
     text = markdown(ALL, name="nightly")
     above, folded = text.split("<details>")
 
@@ -225,7 +220,6 @@ def test_markdown_shows_hostile_names_as_they_are():
 
 
 def test_markdown_fits_into_a_comment():
-    """Of thousands of long lines as many are shown as fit into 60 kB, and the others are counted."""
     many = [replace(FAIL, model=f"m{i}", estimate=0.0, reason="ö|" * 2000) for i in range(3000)]
     text = markdown([*many, *[PASS] * 3000], name="nightly")
     (raised, passed) = (int(n.replace(",", "")) for n in re.findall(r"^([\d,]+) more in gates\.json\.$", text, re.M))

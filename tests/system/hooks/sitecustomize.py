@@ -20,7 +20,6 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def _append(name: str, text: str) -> int:
-    """Add a line to a file of the folder; gives its number, from 1."""
     descriptor = os.open(Path(os.environ["KILLS"]) / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         os.write(descriptor, text.encode("ascii", "replace")[: WIDTH - 1].ljust(WIDTH - 1) + b"\n")

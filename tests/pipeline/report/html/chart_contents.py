@@ -17,22 +17,17 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 @dataclass(frozen=True)
 class Drawn:
-    """A path: its style by property, and the points of each of its lines, from the top left corner."""
-
     style: dict[str, str]
     lines: tuple[tuple[Place, ...], ...]
 
 
 @dataclass(frozen=True)
 class Words:
-    """Words, and where they are."""
-
     said: str
     at: Place
 
 
 def paths(chart: Chart, **style: str) -> list[Drawn]:
-    """The paths that have these properties, such as `stroke="var(--c1)"`."""
     root = ET.fromstring(chart.svg)
     inherited = {"fill": root.attrib["fill"], "stroke-width": "1"}
     drawn = [

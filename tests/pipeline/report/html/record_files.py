@@ -20,8 +20,6 @@ FEW = 30  # clusters under which a slice is not judged
 
 @dataclass(frozen=True)
 class Expected:
-    """A group of rows: what stands above them, and by column what their cells say."""
-
     title: str
     rows: Sequence[Mapping[str, str]]
 
@@ -31,8 +29,6 @@ Tables: TypeAlias = Iterator[tuple[str, list[Expected]]]
 
 
 class Recorded:
-    """A record's files: its manifest, the rows of its tables, its verdicts and its queries."""
-
     def __init__(self, path: Path) -> None:
         self.manifest: Mapping[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         self.summary, self.comparisons, self.query_changes, self.curves, self.changes = (
@@ -45,11 +41,9 @@ class Recorded:
 
     @property
     def datasets(self) -> list[str]:
-        """Those of the summary, `*` among them."""
         return list(dict.fromkeys(line["dataset"] for line in self.summary))
 
     def leading(self, dataset: str) -> str:
-        """The measure that the manifest says leads; on the mean of all datasets, that of the first of them."""
         lead: dict[str, str] = self.manifest["lead"]
         return lead.get(dataset) or next(iter(lead.values()))
 
@@ -61,7 +55,6 @@ class Recorded:
         return bool((self.manifest["comparison"] or {}).get("baseline") == "all_pairs")
 
     def conclusion(self, line: Line, margin: float | None = None) -> str:
-        """The word by the corrected p-value, or for an interval within the practical difference."""
         if margin is None:
             margin = float(self.manifest["practical_difference"].get(line["measure"], 0.0))
         low, high = (float(end) for end in ends(line)) if line["ci_low"] else (math.nan, math.nan)
@@ -82,7 +75,6 @@ def _csv(path: Path) -> list[Line]:
 
 
 def four(text: str) -> str:
-    """A figure; 0 has no sign."""
     if not text:
         return "undefined"
     value = float(text) or 0.0
@@ -107,12 +99,10 @@ def interval(line: Line, write: Callable[[str], str]) -> str:
 
 
 def ends(line: Line) -> tuple[str, str]:
-    """The ends of an interval; of two models', one that is below the twelfth digit of their figures is 0."""
     return _without_rounding(line, "ci_low"), _without_rounding(line, "ci_high")
 
 
 def difference_of(line: Line) -> str:
-    """A difference of two figures; one below their twelfth digit is 0."""
     return signed(_without_rounding(line, "difference"))
 
 

@@ -18,14 +18,12 @@ from tests.support.sample_page import compared, estimate
 
 
 def test_an_interval_worked_by_hand():
-    """From 0.5 to 1.5 on a scale from 0 to 2: it begins at a quarter and is half as wide, and 1 is in the middle."""
     cell = bar_cell(Interval(1.0, 0.5, 1.5), Scale(0.0, 2.0), "text", "good")
 
     assert (cell.text, cell.tone, cell.bar) == ("text", "good", "--l:.25;--w:.5;--m:.5")
 
 
 def test_what_lies_behind_differences():
-    """From -1 to 3, zero is at a quarter; what matters less than 0.4 is a band from 0.15, a fifth wide."""
     assert Bars(Scale(-1.0, 3.0), 0.4).ground == "--z:.25;--a:.15;--b:.2"
 
 
@@ -42,7 +40,6 @@ def test_the_scale_of_figures_ends_at_0_where_none_is_below():
 
 
 def test_0_and_what_matters_are_on_the_scale_of_differences():
-    """Though the one interval is from 0.18 to 0.22, with 0.1 that matters the scale begins below -0.1."""
     scale = Bars.of_differences([Interval.of(compared("dense", 0.2))], 0.1).scale
 
     assert (round(scale.low, 6), round(scale.high, 6)) == (-0.116, 0.236)
@@ -50,7 +47,6 @@ def test_0_and_what_matters_are_on_the_scale_of_differences():
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3).map(sorted), st.floats(-1e9, 1e9), st.floats(0, 1e9))
 def test_a_bar_stays_in_its_cell(ends, low, length):
-    """Whatever the interval and the scale, also one of no length, shares are from 0 to 1 without an exponent."""
     lower, middle, upper = ends
     bar = bar_cell(Interval(middle, lower, upper), Scale(low, low + length), "").bar
 
@@ -81,7 +77,6 @@ def test_numbers_are_whole():
 
 
 def test_data_are_lines_of_what_can_be_seen():
-    """A name cannot begin a row of its own, turn the writing round, or fill a page: 200 letters are kept."""
     text = data(["model", "figure"], [["a\nb\u202e,c", 1], ["x" * 10_000, 2]])
 
     assert list(csv.reader(io.StringIO(text))) == [["model", "figure"], ["a\\nb\\u202e,c", "1"], ["x" * 199 + "…", "2"]]

@@ -29,7 +29,6 @@ CANDIDATE = replace(BASE, evaluation_id="ID-B", created="2026-11-20T02:05:00+00:
 
 
 def comparison(**changes: Any) -> ComparisonReport:
-    """dense fell by 0.1 on 100 queries, bm25 did not; its queries, slices, causes and a figure of all lists."""
     lists = {
         "dense on Thu 19 Nov": (ListedDocument(1, "d1", 2.0, "First"),),
         "dense": (ListedDocument(1, "x", None, "Other"), ListedDocument(2, None, None)),
@@ -128,7 +127,6 @@ def test_slices_by_evidence():
 
 
 def test_what_did_not_change_is_folded():
-    """The table has dense alone; bm25 is named below "1 unchanged"."""
     text = comparison_html(comparison())
     (group,) = tables(text)["differences-web"].groups
 

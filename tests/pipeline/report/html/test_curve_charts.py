@@ -13,7 +13,6 @@ EIGHT = [f"var(--c{number})" for number in range(1, 9)]
 
 
 def precision(model: str, *figures: float | None, dataset: str = "web") -> list[CurvePoint]:
-    """Points at recall 0, 0.1 and so on, with an interval of ± 0.05."""
     return [
         CurvePoint(
             dataset,
@@ -57,7 +56,6 @@ def test_a_band_reaches_to_both_ends():
 
 
 def test_a_missing_figure_breaks_the_line():
-    """Of 0.8, 0.6, none, 0.4, 0.2 there are two pieces, and a mark for each figure."""
     chart = precision_recall("web", precision("bm25", 0.8, 0.6, None, 0.4, 0.2), ["bm25"])
 
     drawn = [path for path in paths(chart, stroke="var(--c1)", stroke_width="1.5") if len(path.lines) == 2]
@@ -75,8 +73,6 @@ def test_models_keep_their_looks():
 
 
 def test_a_line_ends_where_few_queries_are_left():
-    """Of 50, 30 and 29 queries the last point is not drawn, but stands in the data; of 20, 10 and 5 all are drawn."""
-
     def points(model: str, *counts: int) -> list[CurvePoint]:
         return [CurvePoint("web", model, "judged", 2.0**k, 0.5, None, None, n) for k, n in enumerate(counts)]
 
@@ -140,7 +136,6 @@ def test_the_text_has_the_figures_of_three_places():
 
 
 def test_ranks_multiply():
-    """From rank 1 to 10 is as far as from 10 to 100."""
     points = [CurvePoint("web", "bm25", "judged", at, 1 / at, None, None, 50) for at in (1.0, 10.0, 100.0)]
     chart = judged_by_rank("web", points, ["bm25"])
 
@@ -189,7 +184,6 @@ def test_measures_that_differ_in_their_cutoff_make_a_chart():
 
 
 def test_numbers_of_a_scale_do_not_touch():
-    """Of cutoffs 1 to 100 those are written that have 26 pixels to themselves, the last among them."""
     (chart,) = by_cutoff("web", [at_cutoff(f"p@{k}", 0.5) for k in range(1, 101)], ["bm25"])
 
     bottom = max(found.at[1] for found in words(chart) if found.said == "100")

@@ -15,7 +15,6 @@ DOTS = {"stroke": "var(--c1)", "fill": "none"}
 
 
 def pair(before: Any, after: Any, *, n_changes: int = 0, lower: bool = False) -> PairedScores:
-    """A pair whose queries are `q0`, `q1` and so on."""
     before, after = np.array(before, dtype=np.float64), np.array(after, dtype=np.float64)
     ids = np.array([f"q{number}" for number in range(len(before))], dtype=object)
     change = before - after if lower else after - before
@@ -28,7 +27,6 @@ def pair(before: Any, after: Any, *, n_changes: int = 0, lower: bool = False) ->
 
 
 def random_pair(n_queries: int, n_changes: int = 0) -> PairedScores:
-    """Half of the queries have the same score in both, and a tenth are undefined in one."""
     rng = np.random.default_rng(n_queries)
     before = rng.random(n_queries)
     after = np.where(rng.random(n_queries) < 0.5, before, rng.random(n_queries))
@@ -41,7 +39,6 @@ def dots(drawn: list[Drawn]) -> list[tuple[float, float]]:
 
 
 def test_a_dot_stands_at_its_scores():
-    """The baseline's score goes to the right and the model's up, on one scale: 0.25 and 0.75 between 0 and 1."""
     left, between, right = sorted(dots(paths(query_chart(pair([0, 1, 0.25], [0, 1, 0.75])), **DOTS)))
 
     side = right[0] - left[0]
@@ -50,7 +47,6 @@ def test_a_dot_stands_at_its_scores():
 
 
 def test_no_dot_is_lost():
-    """400 places that stand along a line are 400 dots: none is taken for a point on the way to the next."""
     scores = np.linspace(0, 1, 400)
 
     assert len(dots(paths(query_chart(pair(scores, scores)), **DOTS))) == 400
@@ -98,7 +94,6 @@ def test_the_five_largest_changes_are_named():
 
 
 def test_queries_that_moved_alike_have_their_numbers_side_by_side():
-    """Three fell from 1 to 0 and one rose from 0 to 1: their numbers stand once at each place, and do not overlap."""
     chart = query_chart(pair([1, 1, 1, 0, 0.5], [0, 0, 0, 1, 0.5], n_changes=4))
 
     assert [found.said for found in words(chart)][-2:] == ["1, 2, 3", "4"]
@@ -112,7 +107,6 @@ def test_the_side_on_which_a_model_is_better_is_named(lower, above):
 
 
 def test_queries_are_counted_as_comparisons_count_them():
-    """Equal to 12 digits is equal: one is better, one worse, and three equal, of which one by rounding alone."""
     scores = pair([0.5, 0.5, 0.5, 0.1 + 0.2, 0, np.nan], [0.6, 0.4, 0.5, 0.3, 0, 1])
 
     assert query_chart(scores).text.startswith("5 queries: 1 better, 3 equal, 1 worse.")

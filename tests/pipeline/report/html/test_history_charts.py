@@ -28,7 +28,6 @@ def series(*shown: Night, steps: tuple[LevelChange, ...] = ()) -> Series:
 
 
 def test_a_night_has_its_figure_and_interval():
-    """One night, 0.4 from 0.3 to 0.5: the mark is in the middle of the interval."""
     chart = nights(series(night(1)), "ap")
 
     interval, mark = paths(chart, stroke="var(--c1)")
@@ -92,7 +91,6 @@ def test_a_night_without_output_is_a_cross():
 
 
 def test_the_last_nights_are_drawn():
-    """Of 150 nights 120, and no step or break of the others."""
     step = LevelChange("2026-01-11", "2026-01-11", "2026-01-11", 9, 0.4, 0.6, 0.01)
     chart = nights(series(*(night(number) for number in range(150)), steps=(step,)), "ap")
 
@@ -102,7 +100,6 @@ def test_the_last_nights_are_drawn():
 
 
 def test_dates_do_not_touch():
-    """Ten letters of 6.8 pixels: dates keep 70 pixels from one to the next, and the last is named."""
     chart = nights(series(*(night(number) for number in range(100))), "ap")
 
     across = sorted(found.at[0] for found in words(chart) if found.said.startswith("2026"))
@@ -126,7 +123,6 @@ def spark(*shown: Night) -> Chart:
 
 
 def test_a_sparkline_ends_with_a_mark_on_its_interval():
-    """Figures of 0.4, 0.5 and 0.45: the second is highest; the mark is at the last; its interval is 0.2 high there."""
     chart = spark(night(0), night(1, 0.5), night(2, 0.45))
 
     line, mark = paths(chart, stroke="var(--c1)")

@@ -41,7 +41,6 @@ def test_models_by_measures():
 
 
 def test_a_figure_is_tinted_by_its_distance():
-    """Of 0.5, 0.42 and 0.3 the best has five steps and the worst none; 0.008 is a fifth of the best's interval."""
     apart = table(page(estimates=tuple(map(estimate, "abc", (0.5, 0.42, 0.3))), comparison_lines=()))
     close = table(page(estimates=tuple(map(estimate, "ab", (0.5, 0.492))), comparison_lines=()))
 
@@ -66,7 +65,6 @@ def test_one_group_is_open():
 
 
 def test_a_slice_of_few_clusters_is_shown_and_not_judged():
-    """Under 30 clusters the title says so."""
     lines = (estimate("bm25", 0.5), estimate("bm25", 0.4, slice="market=de", n_queries=40, n_clusters=29))
 
     assert (
@@ -75,7 +73,6 @@ def test_a_slice_of_few_clusters_is_shown_and_not_judged():
 
 
 def test_a_lead_that_ties_could_change_is_marked():
-    """The leader's least figure, 0.54, is below the greatest of the second, 0.545: both bounds are shown."""
     lines = (
         estimate("hybrid", 0.55, ties_least=0.54, ties_greatest=0.56),
         estimate("bm25", 0.5, ties_least=0.5, ties_greatest=0.545),
@@ -126,7 +123,6 @@ def test_marks_are_explained_once_for_all_datasets():
 
 
 def test_conclusions_are_explained():
-    """The colours of the differences, by the 0.01 that matter."""
     words = [block.text for block in leaderboard(page()).blocks if isinstance(block, Words)]
 
     assert any(

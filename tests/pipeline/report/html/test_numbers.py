@@ -54,7 +54,6 @@ def test_every_cell_of_every_table(record, said):
 
 
 def test_a_cell_that_is_altered_is_found(record, said):
-    """Of 60 cells with a digit, each is missed when it has another digit: the test above looks at every one."""
     wanted, rng = wanted_of(record), random.Random(3)
     places = [
         (row, column)
@@ -102,7 +101,6 @@ def _unlike(where: str, rows: Sequence[Mapping[str, str]], expected: Expected) -
 
 
 def _called(tables: Sequence[Table]) -> Iterator[tuple[str, Table]]:
-    """Each table by its name; those of queries that moved by a number and the query."""
     numbers = {"moved": itertools.count(1), "lists": itertools.count(1)}
     for table in tables:
         kind, query = table.name.partition("-")[0], table.caption.partition(" documents of ")[2]
@@ -204,7 +202,6 @@ def expected_data(chart: Chart, recorded: Recorded, record: Path) -> list[Mappin
 
 
 def _traded_off(dataset: str, recorded: Recorded) -> list[Mapping[str, str]]:
-    """Each model's figures on all queries with their intervals, and its external metrics; to six decimals."""
     rows: dict[str, dict[str, str]] = {}
     outside = {model: own["numbers"] for model, own in recorded.manifest["external_metrics"].items()}
     for line in recorded.summary:
@@ -235,7 +232,6 @@ def _by_cutoff(dataset: str, place: str, recorded: Recorded) -> list[Mapping[str
 
 
 def _changes(chart: Chart, recorded: Recorded, record: Path) -> list[tuple[str, float, float, float]]:
-    """The queries of the pair that a chart's title names: both scores, and the change, oriented."""
     found = re.fullmatch(r"(.+) against (.+?)…? by (.+) on (.+?)(, query by query|: how much .+)", chart.title)
     assert found, chart.title
     model, baseline, measure, dataset, _ = found.groups()
@@ -250,7 +246,6 @@ def _changes(chart: Chart, recorded: Recorded, record: Path) -> list[tuple[str, 
 
 
 def _counted(row: Mapping[str, str], changes: Sequence[float]) -> Mapping[str, str]:
-    """A bar of the distribution with the number of changes in it; the one without width has those that are none."""
     moved = [change for change in changes if abs(change) > 1e-12]
     low, high = float(row["from"]), float(row["to"])
     inside = [low <= change < high or (change == high == max(moved)) for change in moved]

@@ -17,7 +17,6 @@ def plot(better: tuple[str, str], **models: tuple[float | None, float]) -> str:
 
 
 def marks(drawn: str) -> dict[str, tuple[str, str]]:
-    """The classes and the place of each mark, in their order."""
     found = re.findall('<div class="mark(.*?)" style="(.*?)"><bdi>(.*?)</bdi></div>', drawn)
     return {model: (classes, place) for classes, place, model in found}
 
@@ -42,7 +41,6 @@ def test_a_plot_needs_two_models_and_two_axes(lines):
 
 
 def test_a_model_is_beaten_by_one_that_is_no_worse_on_either_axis():
-    """Of costs 1, 2, 3 and figures 0.5, 0.6, 0.6 the third is beaten by the second; equals do not beat each other."""
     found = plot(("lower", "higher"), cheap=(1, 0.5), good=(2, 0.6), dear=(3, 0.6), twin=(2, 0.6))
 
     assert front(found) == ["cheap", "good", "twin"]
@@ -51,7 +49,6 @@ def test_a_model_is_beaten_by_one_that_is_no_worse_on_either_axis():
 
 
 def test_marks_stand_on_scales_with_a_margin():
-    """Of 1 to 3 the scale reaches from 0.84 to 3.16; 2 is its middle, and a model without a value has no mark."""
     drawn = plot(("lower", "higher"), a=(1, 0.0), b=(2, 0.5), c=(3, 1.0), d=(None, 0.7))
     found = marks(drawn)
 

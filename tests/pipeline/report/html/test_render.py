@@ -31,8 +31,6 @@ NAMES = {"web", "bm25", "dense", "hybrid", "ndcg@10", "ap", "latency_ms"}  # tha
 
 
 class Elements(HTMLParser):
-    """The elements of a page with their attributes."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None]]] = []
@@ -46,7 +44,6 @@ class Elements(HTMLParser):
 
 
 def marked(value: Any) -> Any:
-    """The value with markup behind every text in it that is no word of ours."""
     if isinstance(value, str):
         return value if value in KEPT else f"{value}{MARKUP}"
     if is_dataclass(value) and not isinstance(value, type):
@@ -198,7 +195,6 @@ def test_only_the_first_part_of_a_section_is_open():
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_colours_have_enough_contrast(scheme):
-    """WCAG 2.2: text has 4.5 to 1 on each ground, what is drawn 3 to 1, in both schemes."""
     style = (files("rankledger.pipeline.report.html") / "page.css").read_text(encoding="utf-8")
     colours = dict(re.findall(r"--([\w]+): (#\w+)", re.findall(r":root {(.*?)}", style, re.DOTALL)[scheme]))
 

@@ -48,7 +48,6 @@ def said(blocks: Iterable[Block]) -> list[str]:
 
 
 def written(blocks: Iterable[Block], pattern: str) -> list[tuple[str, ...] | str]:
-    """What a pattern finds in the blocks of fixed text."""
     return [
         tuple(map(unescape, found)) if isinstance(found, tuple) else unescape(found)
         for block in every(blocks)
@@ -76,7 +75,6 @@ def test_the_verdict_leads():
 
 
 def test_reasons_begin_with_failures_and_the_largest():
-    """Undecided ones follow, then warnings; a latency 28 above its limit of 20 counts as 1.4, a drop of 2 as 2."""
     found = [
         sample_page.verdict(model="warned", effect="warn", estimate=-9.0, limit=0.0),
         sample_page.verdict(model="undecided", effect="stop", outcome="inconclusive", estimate=-9.0, limit=0.0),
@@ -98,7 +96,6 @@ def test_reasons_begin_with_failures_and_the_largest():
 
 
 def test_ten_reasons_are_shown_at_once():
-    """The others of 648 are on the page, behind a button; beyond 800 they are counted."""
     for n_failed, n_rows, said_last in ((648, 648, None), (801, 800, "1 more in gates.json.")):
         lines = tuple(sample_page.verdict(model=f"m{number}") for number in range(n_failed))
         blocks = every(verdict(page(verdicts=lines)).blocks)
@@ -155,7 +152,6 @@ def test_differences_to_other_records_leave_out_slices_that_pass():
 
 
 def test_a_share_of_lost_queries_is_no_difference():
-    """The interval of `allow: 5%` is that of a probability: it is in no table of differences of the measure."""
     share = sample_page.verdict(gate="no-crash", estimate=0.0, ci_low=0.0, ci_high=0.0487, interval="exact")
     blocks = stand(page(verdicts=(sample_page.verdict(), share)))
 
@@ -190,7 +186,6 @@ def test_slices_that_no_gate_judges_are_named():
 
 
 def test_a_slice_of_few_queries_is_never_the_worst():
-    """Under 30 clusters it is left out, and so is a model that has no other."""
     figures = (("bm25", 0.1, "a", 29), ("bm25", 0.3, "b", 30), ("dense", 0.2, "a", 29))
     lines = tuple(estimate(model, value, slice=name, n_clusters=n) for model, value, name, n in figures)
     found = page(comparison_lines=(), estimates=lines)
@@ -255,7 +250,6 @@ def test_a_query_whose_ranks_were_not_recorded():
 
 
 def query_of(kind: str, details: tuple[QueryDetail, ...] = ()) -> list[Block]:
-    """The blocks of a page's one pair, whose one query that moved is of a dataset of that kind."""
     pair = page().pairs[0]
     query = replace(pair.largest_changes[0], documents=None)
     datasets = {"web": sample_page.manifest()["datasets"]["web"] | {"kind": kind}}
@@ -279,9 +273,6 @@ def test_a_query_of_ratings_is_explained_without_documents():
 
 
 def test_a_query_with_its_text_slices_and_both_lists():
-    """bm25 has the relevant d1 first and an unjudged document second, dense d2 of grade 0 and nothing more; where a
-    list could not be read again, a place without a judged document says so.
-    """
     lists = {
         "bm25": (ListedDocument(1, "d1", 2.0, "First"), ListedDocument(2, "x", None)),
         "dense": (ListedDocument(1, "d2", 0.0),),
@@ -332,7 +323,6 @@ def test_provenance_names_what_decides_figures():
 
 
 def test_names_are_cut_for_the_page():
-    """To 80 letters with the sign that says so; one of 80 is whole."""
     assert short_text("W" * 81) == "W" * 79 + "…"
     assert short_text("W" * 80) == "W" * 80
 
@@ -343,7 +333,6 @@ def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
 
 
 def trend(model: str, *figures: float, breaks: tuple[InputChange, ...] = ()) -> Series:
-    """A model's figures from 1 November on; the last night has what changed."""
     nights = [
         Night(f"2026-11-0{n}", "", own, own - 0.1, own + 0.1, 0.05, 100, "", None, "", None)
         for n, own in enumerate(figures, start=1)

@@ -82,8 +82,6 @@ EVERY = [scatter, precision_recall, judged_by_rank, by_cutoff, nights]
 
 
 class Elements(HTMLParser):
-    """The elements of a page, as an HTML parser sees them, and their attributes."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None]]] = []
@@ -114,7 +112,6 @@ def test_no_name_is_markup(chart: Callable[[str], Chart | None], name: str):
 
 @pytest.mark.parametrize("chart", EVERY)
 def test_names_are_cut_and_legible(chart: Callable[[str], Chart | None]):
-    """Of 10,000 letters at most 44 are drawn in one place, and titles and texts are cut too."""
     found = chart("x" * 10_000)
 
     assert found is not None
@@ -135,7 +132,6 @@ def test_words_are_what_was_said(name: str):
 
 
 def test_what_no_page_can_hold_is_spelt_out():
-    """Half of a pair of surrogates cannot be written as UTF-8, and is escaped as in tables."""
     found = precision_recall("a\ud800b")
 
     assert found is not None
@@ -190,7 +186,6 @@ def test_bytes_do_not_depend_on_the_process():
 
 
 def panel(height: float = 100, *, logarithmic: bool = False) -> Panel:
-    """A panel of the whole drawing, 360 pixels wide, whose scales go from 1 to 4 and from 0 to 1."""
     return Panel(Drawing(height), (0, 0, 360, height), (1, 4), (0, 1), logarithmic)
 
 
@@ -208,7 +203,6 @@ def test_a_line_in_full():
 
 
 def test_logarithmic_steps_multiply():
-    """On a scale from 1 to 4, 2 is in the middle."""
     assert panel(logarithmic=True).pixels([(1, 0), (2, 0), (4, 0)]) == [(0, 100), (180, 100), (360, 100)]
 
 
@@ -223,7 +217,6 @@ def test_a_line_is_broken_where_there_is_no_value(unknown: float | None):
 
 @pytest.mark.parametrize("shape", range(8))
 def test_a_mark_stands_around_its_point(shape: int):
-    """None has a mark without a value; the outline of each shape has its point in the middle, within 5 pixels."""
     drawn = panel()
     drawn.marks([(2.5, 0.5), (3, None)], "var(--c1)", shape)
 
@@ -234,7 +227,6 @@ def test_a_mark_stands_around_its_point(shape: int):
 
 
 def test_ticks_are_those_of_matplotlib():
-    """On random scales and on those whose ends are round, as `tests/golden/make_ticks.py` asked it."""
     rows = [json.loads(row) for row in (ROOT / "tests" / "golden" / "ticks.jsonl").read_text().splitlines()]
 
     assert len(rows) > 1_000
@@ -257,7 +249,6 @@ def test_ticks_of_any_scale(one: float, other: float, at_most: int):
 
 @pytest.mark.parametrize("same", [0.3, 1e17, -1e17])
 def test_a_scale_is_never_without_length(same: float):
-    """Where all values are the same, they are in the middle of it; by 0.5 beside values that are not huge."""
     low, high = limits_around([same, same])
 
     assert low < same < high
@@ -266,5 +257,4 @@ def test_a_scale_is_never_without_length(same: float):
 
 
 def test_a_scale_reaches_a_little_beyond_its_values():
-    """By 4% at both ends; None, NaN and infinity are no values."""
     assert limits_around([0.0, 1.0, 0.5, None, math.nan, math.inf]) == pytest.approx((-0.04, 1.04))

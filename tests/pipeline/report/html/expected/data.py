@@ -11,7 +11,6 @@ __all__ = ["definitions", "lists", "moved", "provenance", "quality"]
 
 
 def moved(recorded: Recorded) -> Tables:
-    """The relevant documents of each query that moved; the queries are numbered, for one may move between pairs."""
     queries = dict.fromkeys((*_pair(line), line["query_id"]) for line in recorded.query_changes if line["grade"])
     for place, query in enumerate(queries, start=1):
         rows = [_document(line) for line in recorded.query_changes if (*_pair(line), line["query_id"]) == query]
@@ -19,7 +18,6 @@ def moved(recorded: Recorded) -> Tables:
 
 
 def lists(recorded: Recorded) -> Tables:
-    """The first documents of both models, for each query that moved; numbered likewise."""
     known = {(found["dataset"], found["query_id"]): found["lists"] for found in recorded.details}
     queries = dict.fromkeys((*_pair(line), line["query_id"]) for line in recorded.query_changes)
     both = [

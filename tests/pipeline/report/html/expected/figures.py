@@ -21,7 +21,6 @@ __all__ = ["difference", "differences", "leaderboards", "slices"]
 
 
 def leaderboards(recorded: Recorded) -> Tables:
-    """A table per dataset: all queries first, then slice by slice; the models by the leading measure, a column each."""
     for dataset in recorded.datasets:
         own = [line for line in recorded.summary if line["dataset"] == dataset]
         slices = sorted(dict.fromkeys(line["slice"] for line in own), key=lambda part: part != "all")
@@ -59,7 +58,6 @@ def _board(recorded: Recorded, dataset: str, part: str, own: Sequence[Line]) -> 
 
 
 def _figure(recorded: Recorded, line: Line, lines: Sequence[Line]) -> str:
-    """A figure with its marks, its interval and its bounds over the orders of ties."""
     measure = line["measure"]
     own = [other for other in lines if other["measure"] == measure]
     top = _best(recorded, [other["estimate"] for other in own], measure)
@@ -71,7 +69,6 @@ def _figure(recorded: Recorded, line: Line, lines: Sequence[Line]) -> str:
 
 
 def _against(recorded: Recorded, model: str, dataset: str, compared: Sequence[Line], by: str) -> dict[str, str]:
-    """The difference from the one baseline; letters are looked at by themselves."""
     baselines = {line["baseline"] for line in recorded.comparisons if line["dataset"] == dataset}
     if len(baselines) != 1 or recorded.all_pairs:
         return {}
@@ -114,7 +111,6 @@ def differences(recorded: Recorded) -> Tables:
 
 
 def slices(recorded: Recorded) -> Tables:
-    """A table per dataset of differences on slices by the leading measure, by corrected p, then standard errors."""
     for dataset in recorded.datasets:
         measure = recorded.leading(dataset)
         own = [line for line in recorded.comparisons if (line["dataset"], line["measure"]) == (dataset, measure)]

@@ -29,7 +29,6 @@ _OUTCOMES = {"fail": "failed", "inconclusive": "undecided", "pass": "passed"}
 
 
 def standing(recorded: Recorded) -> Tables:
-    """How the models stand: to other records, on their worst slices, and beside the figures."""
     yield from _worst(recorded)
     records = [line for line in recorded.verdicts if _is_of_a_record(recorded, line)]
     if records:
@@ -115,7 +114,6 @@ def _reference(recorded: Recorded, reference: str) -> str:
 
 
 def verdicts(recorded: Recorded) -> Tables:
-    """A row per gate, models by datasets, what does not pass, and what was not evaluated."""
     found = recorded.verdicts
     if found:
         yield "gates", [Expected("", _gates(found))]
@@ -156,7 +154,6 @@ def _matrix(found: Sequence[Verdict]) -> list[dict[str, str]]:
 
 
 def _place(verdict: Verdict) -> tuple[int, float]:
-    """Failures first, then what blocks, then warnings; of each what is furthest from its limit."""
     if verdict["estimate"] is None or verdict["limit"] is None:
         return list(_SIGNS).index(verdict["effect"]), -math.inf
     limit = abs(verdict["limit"])
@@ -183,7 +180,6 @@ def _result(line: Mapping[str, Any]) -> str:
 
 
 def _causes(raised: Sequence[Verdict]) -> list[list[Verdict]]:
-    """The figures of a model on a dataset with the same effect are one cause; others have no second verdict here."""
     groups: dict[tuple[str, ...], list[Verdict]] = {}
     for line in raised:
         key = [line[head] for head in ("model", "dataset", "effect", "outcome")]
