@@ -1,7 +1,5 @@
 """Scores taken apart: terms add up to what is reported, every document stands at its rank, and names are checked."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable
@@ -77,7 +75,6 @@ def added_up(last: ScoreTotal, lines: tuple[ScoreTerm, ...]) -> float:
 
 
 def probabilities(found: Collection) -> Collection:
-    """The collection with grades from 0 to 1, and a few below."""
     judged = {
         query_id: {doc_id: grade / 4 for doc_id, grade in grades.items()} for query_id, grades in found.judged.items()
     }
@@ -85,7 +82,6 @@ def probabilities(found: Collection) -> Collection:
 
 
 def write_inputs(folder: Path, found: Collection, *, subtopics: bool = False) -> tuple[DatasetInput, Source]:
-    """A search collection as it is read, with a catalogue of 2,000 documents; each grade is for one of 3 subtopics."""
     judged = rows(found.judged)
     (folder / "judged.tsv").write_text(
         "query_id\tdoc_id\trelevance\tsubtopic\n"
@@ -101,7 +97,6 @@ def write_inputs(folder: Path, found: Collection, *, subtopics: bool = False) ->
 
 @pytest.fixture(scope="module", params=["whole", "by subtopic", "probabilities"])
 def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
-    """What is read, and the measures that it can be measured by."""
     folder = tmp_path_factory.mktemp("searched")
     of_probabilities = request.param == "probabilities"
     cuts = ("@1", "@1000")  # one term, or more than any list of 50 has: nothing to add up, or what no cutoff adds up
@@ -143,14 +138,12 @@ def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
 
 
 def test_no_ranking_metric_is_left_out_above():
-    """The variants that are added up are of every metric that has a score per query and looks at ranks."""
     tested = {parsed(text).metric.name for text in JUDGED_VARIANTS}
 
     assert tested == {name for name in VARIANTS if Measure.parse(VARIANTS[name][0]).metric.input == "judged"}
 
 
 def test_an_ideal_list_adds_up_to_the_divisor(searched):
-    """Where there is one, its terms add up to what the score is divided by, best grade first."""
     dataset, output, texts = searched
     measures = [parsed(text) for text in texts]
     seen = set()
@@ -175,7 +168,6 @@ def test_an_ideal_list_adds_up_to_the_divisor(searched):
 
 
 def explain_small(folder: Path, qrels: str, output: str, measure: str, **options: Any) -> Explanation:
-    """Explain a score of one model, of which judgments and rankings are given."""
     write(folder / "qrels.txt", qrels)
     write(folder / "m.txt", output)
     config = "name: t\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {m: {outputs: m.txt}}\nsuites: {s: [ap]}\n"
@@ -191,8 +183,6 @@ def hand_worked(folder: Path, measure: str, **options: Any) -> Explanation:
 
 
 def shown(lines: tuple[ScoreTerm, ...] | None) -> list[tuple[object, ...]]:
-    """Rank, document, grade, the factors, term and running sum of each line, to six decimals."""
-
     def figure(value: float | bool | None) -> float | None:
         return None if value is None else round(float(value), 6)
 
@@ -269,7 +259,6 @@ def test_an_undefined_score_says_why_and_what_it_counts_as(tmp_path, measure, qu
 
 
 def test_a_missing_query_that_is_skipped_is_left_out_of_the_mean(tmp_path):
-    """It has the score of an empty ranking, which does not count."""
     found = hand_worked(tmp_path, "num_ret", query="r", overrides=["conventions.missing_queries=skip"])
 
     assert (found.outcome.value, found.outcome.counts_as) == (0.0, None)
@@ -303,7 +292,6 @@ def test_rating_errors_of_a_hand_worked_user(tmp_path):
 
 @pytest.mark.parametrize("text", ["rmse", "mse", "mae", "rmse(average=query)"])
 def test_rating_errors_of_any_user_add_up(tmp_path, text):
-    """For every user the terms make the score that is reported; without a pair there is none, and it is left out."""
     config = write_config(tmp_path, {"stars": STARS}, {"s": [text]})
     evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
     reported = evaluation.scores.set_index(["model", "query_id"])[text]
@@ -350,7 +338,6 @@ def test_every_rank_at_the_head_has_one_document(tmp_path, ties, depth):
 
 
 def test_the_best_and_the_worst_order_move_what_is_not_judged(tmp_path):
-    """Of three equal scores the relevant document stands first or last, and the unjudged ones take the other ranks."""
     qrels, output = "q 0 b 1\n", "q Q0 a 1 1 m\nq Q0 b 2 1 m\nq Q0 c 3 1 m\n"
     orders = {}
     for ties in ("optimistic", "doc_id_desc", "pessimistic"):
@@ -362,7 +349,6 @@ def test_the_best_and_the_worst_order_move_what_is_not_judged(tmp_path):
 
 
 def test_a_condensed_list_has_no_document_without_judgment(tmp_path):
-    """x is taken out, so that a moves up from rank 4 to rank 3."""
     found = hand_worked(tmp_path, "ap", overrides=["conventions.unjudged_documents=condensed"])
 
     assert [(line.rank, line.doc_id) for line in found.documents] == [(1, "b"), (2, "c"), (3, "a")]
@@ -415,7 +401,6 @@ def test_the_choices_of_a_profile_come_to_its_score(joins, own, other):
 
 @cache
 def outcome_of(listed: Listed, text: str, name: str) -> Any:
-    """What an evaluation under the profile has, found without any comparison; refusals by their reasons."""
     profile = PROFILES[name]
     empty = profile.with_conventions(missing_queries="empty", ties=profile.conventions.ties)
     found = listed(empty.conventions)
@@ -509,7 +494,6 @@ SUITES = {"search": ["ndcg@5,10", "ap", "bpref", "err", "kendall_tau", "rbp(p=0.
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A config over two search collections and one of ratings, in the working directory."""
     monkeypatch.chdir(tmp_path)
     return write_config(Path("configs"), {"web": WEB, "news": NEWS, "stars": STARS}, SUITES)
 
@@ -520,7 +504,6 @@ def record(config: Path) -> Path:
 
 
 def test_a_record_has_the_scores_that_are_explained(record):
-    """Every measure of every model, for a few queries, is explained by the figure in scores.parquet."""
     n_explained = 0
     for row in parquet.read_table(record / "scores.parquet").to_pylist()[::13]:
         dataset, model, query_id, _ = (row.pop(name) for name in ("dataset", "model", "query_id", "missing"))
@@ -536,7 +519,6 @@ def test_a_record_has_the_scores_that_are_explained(record):
 
 
 def test_a_record_is_found_by_its_id(record):
-    """Its name alone is enough, below the folder of runs; a measure that it lacks is explained anyway."""
     query = min(WEB.judged)
     found = explain(record.name, model="bm25", query=query, measure="p@3", dataset="web")
 
@@ -557,7 +539,6 @@ def test_a_record_that_was_moved_keeps_its_id(record, monkeypatch):
 
 
 def test_inputs_that_moved_are_found_in_the_folder_that_is_named(record):
-    """The message names the folder's option; other models' outputs are not asked for, nor is a config's folder."""
     names = {"model": "bm25", "query": min(WEB.judged), "measure": "ap", "dataset": "web"}
     before = explain(record.name, **names)
     Path("configs/web").rename("moved")
@@ -577,7 +558,6 @@ def test_inputs_that_moved_are_found_in_the_folder_that_is_named(record):
 
 
 def test_a_record_needs_neither_variables_nor_dates_nor_secrets(config, monkeypatch):
-    """What the evaluation took from environment and command is in the record; what `tracking` needs is not asked."""
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
     written["datasets"] = {"web": {"judgments": "${PLACE}/judged.txt"}}
     written["models"] = {"bm25": {"outputs": "web/bm25.{date}.txt"}}
@@ -596,7 +576,6 @@ def test_a_record_needs_neither_variables_nor_dates_nor_secrets(config, monkeypa
 
 @pytest.mark.parametrize("name", ["judged", "bm25"])
 def test_a_changed_file_is_refused(record, name):
-    """Judgments or output that are no longer what was evaluated; those of another model do not matter."""
     for changed, refused in ((f"configs/web/{name}.txt", True), ("configs/web/dense.txt", False)):
         path = Path(changed)
         before = path.read_bytes()
@@ -610,7 +589,6 @@ def test_a_changed_file_is_refused(record, name):
 
 
 def test_another_score_in_the_record_is_an_error(record):
-    """Both figures are named: the record was tampered with, or another version wrote it."""
     table = parquet.read_table(record / "scores.parquet")
     column = table.schema.get_field_index("ap")
     sink = pa.BufferOutputStream()
@@ -625,7 +603,6 @@ def test_another_score_in_the_record_is_an_error(record):
 
 
 def test_another_definition_in_the_record_is_said(record):
-    """Where the fingerprint was another one, an equal score is shown with that remark, and another one is refused."""
     manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
     manifest["definitions"]["ap"]["fingerprint"] = "0" * 16
     (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -636,7 +613,6 @@ def test_another_definition_in_the_record_is_said(record):
 
 
 def test_an_output_that_was_refused_is_not_explained_from_the_record(config):
-    """It may be whole by now; the record has no score of it."""
     path = Path("configs/web/bm25.txt")
     before = path.read_bytes()
     path.unlink()
@@ -648,7 +624,6 @@ def test_an_output_that_was_refused_is_not_explained_from_the_record(config):
 
 
 def test_nothing_else_is_read(config):
-    """Another model's output may be missing, and so may tables of queries and documents that nobody needs."""
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
     written["datasets"]["web"] |= {"queries": "none.tsv", "documents": "none.tsv"}
     config.write_text(yaml.safe_dump(written), encoding="utf-8")
@@ -661,7 +636,6 @@ def test_nothing_else_is_read(config):
 
 
 def test_the_dataset_is_the_one_that_judges_the_query(config):
-    """Unless it is named; a query that several judge needs a name."""
     only = sorted(WEB.judged.keys() - NEWS.judged.keys())[0]
     both = sorted(WEB.judged.keys() & NEWS.judged.keys())[0]
 
@@ -702,7 +676,6 @@ def test_the_dataset_is_the_one_that_judges_the_query(config):
     ids=str,
 )
 def test_what_is_unknown_is_refused(config, given, said):
-    """One line that says what was found and, where it can, what was meant."""
     names = {"model": "bm25", "query": "q0", "measure": "ap"} | given
     if "max_grade" in names["measure"]:
         names["query"] = next(query for query, grades in sorted(WEB.judged.items()) if max(grades.values()) == 4)
@@ -712,7 +685,6 @@ def test_what_is_unknown_is_refused(config, given, said):
 
 
 def test_neither_config_nor_record_is_refused(config):
-    """A name that is no file and no id, and a record with what only a config takes."""
     assert refusal(explain, "nothing", model="m", query="q", measure="ap") == (
         "nothing: there is no such config, and no record of that id in runs/records"
     )
@@ -725,7 +697,6 @@ def test_neither_config_nor_record_is_refused(config):
 
 
 def test_the_command_prints_the_arithmetic(config, capsys):
-    """Exit 0: a table on stdout, nothing on stderr."""
     query = min(WEB.judged)
     app.main(["explain", str(config), "--model", "bm25", "--query", query, "--measure", "ap", "--dataset", "web"])
     printed = capsys.readouterr()
@@ -735,7 +706,6 @@ def test_the_command_prints_the_arithmetic(config, capsys):
 
 
 def test_two_models_are_explained_side_by_side(config, capsys):
-    """Each is what it is alone, on the dataset that judges the query; a third, or the same again, is refused."""
     query = min(WEB.judged)
     both = explain(config, model="bm25", against="dense", query=query, measure="ap", dataset="web")
     alone = [explain(config, model=model, query=query, measure="ap", dataset="web") for model in ("bm25", "dense")]
@@ -754,7 +724,6 @@ def test_two_models_are_explained_side_by_side(config, capsys):
 
 
 def test_the_command_prints_json_and_markdown(config, capsys):
-    """One object with the figures in full; a heading and tables."""
     query = min(WEB.judged)
     words = ["explain", str(config), "--model", "bm25", "--query", query, "--measure", "ap", "--dataset", "web"]
     app.main([*words, "--json", "--under", "ranx"])
@@ -770,7 +739,6 @@ def test_the_command_prints_json_and_markdown(config, capsys):
 
 
 def test_the_command_refuses_in_one_line(config, capsys):
-    """Exit 2, and nothing on stdout."""
     with pytest.raises(SystemExit) as ended:
         app.main(["explain", str(config), "--model", "bm52", "--query", "q0", "--measure", "ap"])
     printed = capsys.readouterr()

@@ -1,7 +1,5 @@
 """Blocks to scores: what `score` does with blocks that are written by hand."""
 
-from __future__ import annotations
-
 import pickle
 import weakref
 from dataclasses import replace
@@ -98,7 +96,6 @@ def test_a_model_is_compared_with_its_own_other_output(named):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_of_many_blocks_only_those_that_are_scored_are_in_memory(jobs):
-    """Of 50 blocks that are made on demand no more are alive than two for each worker: one scored, one made."""
     alive: weakref.WeakSet[JudgedBlock] = weakref.WeakSet()
     together = []
 
@@ -116,7 +113,6 @@ def test_of_many_blocks_only_those_that_are_scored_are_in_memory(jobs):
 
 
 def test_items_made_on_demand_are_a_sequence_and_go_elsewhere_as_they_are():
-    """Squares of 0 to 3: by place, from the end, as a slice, one after another; pickled they are a tuple."""
     squares = OnDemand(lambda place: place**2, 4)
 
     assert (len(squares), squares[2], squares[-1], squares[1:3], [*squares]) == (4, 4, 9, (1, 4), [0, 1, 4, 9])
@@ -126,7 +122,6 @@ def test_items_made_on_demand_are_a_sequence_and_go_elsewhere_as_they_are():
 
 
 def test_each_model_has_its_own_scores_and_each_dataset_its_own_measures():
-    """Results come in the order of the tasks, each with the measures of its dataset."""
     tasks = {
         ("web", "bm25"): joined(FIRST),
         ("web", "dense"): joined(judged_block(ranks=[[2], [1]], grades=[[1], [1]])),
@@ -153,7 +148,6 @@ def test_the_greatest_grade_is_the_datasets():
 
 
 def test_a_catalogue_measure_is_one_figure_and_no_column():
-    """Three of four documents stand in some list: 3 / 4, which no query has a share of."""
     task = joined(FIRST, catalogue=catalogue_block([[0, 1], [1, 2]], 4))
     (scores,) = score({("web", "bm25"): task}, {"web": measures("rr", "item_coverage")}, TREC_EVAL, WORKERS)
 
@@ -197,7 +191,6 @@ def test_scores_of_recommended_lists_stand_among_the_others(depth, workers):
 
 
 def test_measures_of_recommended_lists_alone():
-    """No other block is scored for them."""
     lists = catalogue_block([[0], [0]], 1, popularity=np.array([2.0]), n_consumers=2)
     (scores,) = score(
         {("web", "knn"): joined(FIRST, catalogue=lists)}, {"web": measures("popularity")}, TREC_EVAL, WORKERS
@@ -218,7 +211,6 @@ def test_a_pooled_measure_weighs_a_query_by_its_pairs():
 
 
 def test_a_measure_that_the_grades_do_not_fit_is_refused_by_name():
-    """A grade above the `max_grade` that a measure names is the user's to fix, and the measure is named."""
     with pytest.raises(InputError, match=r"^web: err\(max_grade=1\): .*2") as error:
         score({("web", "bm25"): joined(SECOND, max_grade=2)}, {"web": measures("err(max_grade=1)")}, TREC_EVAL, WORKERS)
 
@@ -227,7 +219,6 @@ def test_a_measure_that_the_grades_do_not_fit_is_refused_by_name():
 
 @pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
 def test_workers_never_change_a_bit(workers, graded_block):
-    """Whoever computes them and in whatever order, scores are the same to the last bit."""
     tasks = {("web", model): joined(graded_block, graded_block, max_grade=4) for model in ("a", "b", "c")}
     suite = {"web": measures("ap", "ndcg", "err", "rbp(gain=graded)", "bpref", "kendall_tau", "r@10")}
 
@@ -239,7 +230,6 @@ def test_workers_never_change_a_bit(workers, graded_block):
 
 
 def test_blocks_are_not_written_to():
-    """Blocks whose arrays are read-only are scored by every metric that takes one, and stay as they were."""
     before = {name: getattr(FIRST, name).copy() for name in ARRAYS}
     score(
         {("web", "bm25"): joined(FIRST, max_grade=4)},

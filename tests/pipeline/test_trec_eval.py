@@ -1,7 +1,5 @@
 """`rankledger trec_eval`: what it prints is, byte for byte, what the program prints, and what it refuses."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -59,7 +57,6 @@ def refused(run, capsysbinary) -> Callable[..., str]:
 
 @pytest.mark.parametrize(("version", "name"), COMMANDS)
 def test_every_byte_is_that_of_the_program(version, name, capsysbinary):
-    """Each command prints what trec_eval of that version printed for the same files."""
     main(["trec_eval", "--profile", version, *arguments(COMMANDS[version, name])])
     printed = capsysbinary.readouterr()
 
@@ -68,14 +65,12 @@ def test_every_byte_is_that_of_the_program(version, name, capsysbinary):
 
 
 def test_golden_files_are_those_of_the_commands():
-    """No file of a command is missing, and none is left over."""
     outputs = {expected_file(*command).name for command in COMMANDS}
 
     assert {path.name for path in FOLDER.iterdir()} == outputs | set(FILES.values())
 
 
 def test_the_golden_files_hold_what_versions_treat_differently():
-    """Grades below 0 and above 1, judged queries without output, output without judgments, equal scores."""
     qrels = [line.split() for line in (FOLDER / FILES["qrels"]).read_text(encoding="utf-8").splitlines()]
     ranking = [line.split() for line in (FOLDER / FILES["ranking"]).read_text(encoding="utf-8").splitlines()]
     judged, answered = {row[0] for row in qrels}, {row[0] for row in ranking}
@@ -91,7 +86,6 @@ def test_the_golden_files_hold_what_versions_treat_differently():
 
 
 def test_another_process_prints_the_same(tmp_path):
-    """The console command, its output in a file, writes the bytes of the golden file."""
     command = [sys.executable, "-c", "from rankledger.pipeline.cli.app import main; main()", "trec_eval"]
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([*command, *arguments(COMMANDS["trec_eval", "all"])], check=True, stdout=out)
@@ -123,7 +117,6 @@ def test_preferences_are_in_the_order_of_ids_where_scores_are_equal(run):
     ],
 )
 def test_preferences_that_contradict_themselves_are_refused(refused, rows, said):
-    """The line names the query, and where a row shows it the row."""
     Path("prefs").write_text(rows + "\n", encoding="utf-8")
 
     assert said in refused("-R", "prefs", "-m", "prefs", qrels="prefs")
@@ -139,7 +132,6 @@ def test_groups_of_judgments_count_alike(run):
 
 
 def test_z_scores(run):
-    """map is 1/2 of q1, half a deviation above 1/4; q2 has no deviation and is not its mean."""
     Path("z").write_text("q1 map 0.25 0.5\nq2 map 0.5 0\n", encoding="utf-8")
 
     lines = run("-q", "-Z", "z", "-m", "map", "-m", "num_q")
@@ -153,7 +145,6 @@ def test_z_scores(run):
 
 
 def test_z_scores_need_numbers(refused):
-    """A mean is a number."""
     Path("z").write_text("q1 map high 0.5\n", encoding="utf-8")
 
     assert "z: could not convert string to float: 'high'; lines are" in refused("-Z", "z", "-m", "map")
@@ -179,14 +170,12 @@ def test_the_official_measures_are_printed_unless_others_are_asked_for(run):
 
 
 def test_measures_stand_in_the_order_of_the_table(run):
-    """Whatever the order of -m, and however often a measure is asked for; its first parameters hold."""
     lines = run("-m", "P.2", "-m", "map", "-m", "P.1", "-m", "num_q", "-m", "map.7")
 
     assert [line.split()[0] for line in lines] == ["num_q", "map", "P_2"]
 
 
 def test_queries_stand_in_the_order_of_their_bytes(run):
-    """B comes before a and both before é, whatever the order of the rows."""
     Path("qrels").write_text("é 0 d 1\na 0 d 1\nB 0 d 1\n", encoding="utf-8")
     Path("ranking").write_text("a Q0 d 1 1 t\né Q0 d 1 1 t\nB Q0 d 1 1 t\n", encoding="utf-8")
 
@@ -194,7 +183,6 @@ def test_queries_stand_in_the_order_of_their_bytes(run):
 
 
 def test_ids_with_percent_signs_are_printed(run):
-    """An id is no format."""
     Path("qrels").write_text("%s 0 d 1\n%d%% 0 d 1\n", encoding="utf-8")
     Path("ranking").write_text("%s Q0 d 1 1 %t\n%d%% Q0 d 1 1 %t\n", encoding="utf-8")
 
@@ -203,7 +191,6 @@ def test_ids_with_percent_signs_are_printed(run):
 
 
 def test_files_are_trec_text_whatever_they_are_called(run):
-    """A name that ends in .tsv or .csv promises no header here."""
     for name in ("qrels.tsv", "ranking.csv"):
         shutil.copy(name.partition(".")[0], name)
 
@@ -211,7 +198,6 @@ def test_files_are_trec_text_whatever_they_are_called(run):
 
 
 def test_comments_are_passed_over(run):
-    """Lines that begin with # do not count, at the end neither."""
     Path("commented").write_text(f"# made by hand\n{RANKING}# the end of it all # x\n\n", encoding="utf-8")
 
     assert run(ranking="commented") == run()
@@ -219,7 +205,6 @@ def test_comments_are_passed_over(run):
 
 @pytest.mark.parametrize("profile", ["trec_eval", "trec_eval_10"])
 def test_a_ranking_may_come_through_standard_input(run, monkeypatch, profile):
-    """`-` is read once and says what the file says."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RANKING.encode())))
     files._stream.cache_clear()
 
@@ -227,7 +212,6 @@ def test_a_ranking_may_come_through_standard_input(run, monkeypatch, profile):
 
 
 def test_files_may_come_through_pipes(run):
-    """As `<(zcat qrels.gz)` of a shell has them, which can be read but once."""
     expected = run()
     for name in ("qrels", "ranking"):
         os.mkfifo(f"{name}.pipe")
@@ -239,7 +223,6 @@ def test_files_may_come_through_pipes(run):
 
 
 def test_the_name_of_an_output_is_printed_byte_for_byte(run, capsysbinary):
-    """It need not be UTF-8, for it is no id."""
     Path("latin").write_bytes("q1 Q0 b 1 3.0 Müller\n".encode("latin-1"))
     main(["trec_eval", "-m", "runid", "qrels", "latin"])
 
@@ -252,7 +235,6 @@ def test_cutoffs_are_cut_as_the_program_does(run):
 
 
 def test_the_version_is_printed_on_stderr(run, capsysbinary):
-    """As the program does, and nothing is read."""
     for words, version in (([], "9.0.4"), (["--profile", "trec_eval_10"], "10.0")):
         main(["trec_eval", "-v", *words])
         assert capsysbinary.readouterr() == (b"", f"trec_eval version {version}\n".encode())
@@ -293,7 +275,6 @@ def test_rbp_takes_grades_above_1_for_relevant(run):
 
 
 def test_intervals_stand_beside_means_alone(run):
-    """Two columns more where there is a mean, geometric ones included; names and counts are as without."""
     with_intervals, without = run("--with-intervals", "-q", "-m", "all_trec"), run("-q", "-m", "all_trec")
 
     assert len(with_intervals) == len(without)
@@ -313,7 +294,6 @@ def test_nothing_has_an_interval_where_nothing_has_a_mean(run):
 
 
 def test_intervals_do_not_depend_on_the_names_of_the_files(run):
-    """The same queries are drawn for the same contents."""
     for name in ("qrels", "ranking"):
         shutil.copy(name, f"{name}.txt")
 
@@ -352,12 +332,10 @@ def test_intervals_do_not_depend_on_the_names_of_the_files(run):
     ],
 )
 def test_a_wrong_measure_is_refused(refused, words, said):
-    """The line names what was asked for and says what is wrong."""
     assert said in refused(*words)
 
 
 def test_files_without_a_common_query_are_refused(refused):
-    """A mean over no query is no figure, with -c neither."""
     Path("other").write_text("q7 Q0 a 1 1.0 t\n", encoding="utf-8")
 
     for words in ([], ["-c"], ["--profile", "trec_eval_10", "-c"]):
@@ -366,14 +344,12 @@ def test_files_without_a_common_query_are_refused(refused):
 
 
 def test_a_pair_that_is_judged_twice_is_refused_without_naming_a_key_of_configs(refused):
-    """The command has no `duplicates`: one of the lines is to go."""
     Path("twice").write_text("q1 0 a 1\nq1 0 a 0\n", encoding="utf-8")
 
     assert refused(qrels="twice") == "twice: query 'q1' judges document 'a' twice (line 1 and line 2); keep one"
 
 
 def test_what_the_program_would_misread_is_refused(refused):
-    """A fractional grade, which it cuts down, and a score that is none, which it takes for 0."""
     Path("fractions").write_text("q1 0 a 1\nq1 0 b 0.5\n", encoding="utf-8")
     Path("words").write_text("q1 Q0 a 1 high t\n", encoding="utf-8")
 
@@ -382,5 +358,4 @@ def test_what_the_program_would_misread_is_refused(refused):
 
 
 def test_a_missing_file_is_refused(refused):
-    """By its name, as everywhere."""
     assert refused(qrels="nothing").startswith("nothing: file not found")

@@ -1,7 +1,5 @@
 """From the section of comparisons to pairs of models and measures, dataset by dataset."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

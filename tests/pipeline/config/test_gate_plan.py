@@ -1,7 +1,5 @@
 """From sections of gates to what they judge: models, datasets, measures and references, and what is refused."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The sections of gates: which keys make which kind, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ WAIVE = "waive: {until: 2026-12-31, owner: me, reason: why}"
 
 
 def gate(keys: str) -> Gate:
-    """The gate that has these keys beside its name."""
     Path("a.yaml").write_text(SMALL + f"{{name: g, {keys}}}\n", encoding="utf-8")
     (read,) = load("a.yaml", (), {}).config.gates
     return read

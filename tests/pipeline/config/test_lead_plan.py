@@ -1,7 +1,5 @@
 """Which measure leads on each dataset: the config's, or the first of the dataset's own first suite."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -22,7 +20,6 @@ practical_difference: {ndcg@10: 0.02}
 
 
 def lead(*sections: str, config: str = CONFIG, overrides: tuple[str, ...] = ()) -> dict[str, str]:
-    """What leads, by dataset; the last line of the config says what is to."""
     text = config.replace("judgments: q,", "judgments: q, documents: q,").replace(
         "judgments: q}", "judgments: q, documents: q}"
     )

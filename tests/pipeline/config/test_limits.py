@@ -1,7 +1,5 @@
 """Configs made to harm, or by accident: each is refused in a line, at once and within little memory."""
 
-from __future__ import annotations
-
 import os
 import resource
 import socket
@@ -25,7 +23,6 @@ NOT_PLAIN = "is a folder, device, pipe or socket; name a regular file"
 
 
 def refusal(text: str | None = None, *overrides: str) -> str:
-    """What is said to a config of that text, in processor time of at most 10 s: fifteen times what it takes."""
     if text is not None:
         Path("a.yaml").write_text(text, encoding="utf-8")
     begin = time.process_time()

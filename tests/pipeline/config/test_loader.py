@@ -1,7 +1,5 @@
 """Reading YAML: merging, variables, overrides, and a line for every mistake."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ A_TEXT = ", or quote it for a text: '{}'"
 
 
 def write(**files: str) -> None:
-    """Files by name, `__` for a slash: `sub__base` is sub/base.yaml."""
     for name, text in files.items():
         path = Path(name.replace("__", "/") + ".yaml")
         path.parent.mkdir(exist_ok=True)
@@ -289,7 +286,6 @@ def test_unset_and_malformed_variables_are_refused_together():
     ],
 )
 def test_overrides_set_one_key_whole(override, expected):
-    """Values are YAML; lists count from 0; nothing after `=` takes a key away; mappings on the way are made."""
     write(a="n: 1\nm: {x: 1, trec.8: 1}\nl: [1, {k: 2}]\n")
 
     assert load("a.yaml", [override], {"X": "x"}).data == expected

@@ -1,7 +1,5 @@
 """The section of nights: durations, what makes an output ready, and the markers that a plan asks for."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The targets of alerts in a config: what each may be, and what would put a secret into a record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From a config to datasets, models and tasks: templates, discovery, cross-checks, and configs that move."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """References to a model of this evaluation or of a record, and the words that are none."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The config's sections, what they refuse and in which words, and the JSON Schema."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

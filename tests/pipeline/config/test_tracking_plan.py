@@ -1,7 +1,5 @@
 """What MLflow could not hold is refused with the config, at its line, before anything is computed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

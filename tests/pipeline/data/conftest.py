@@ -1,7 +1,5 @@
 """A filesystem that several tests of the readers share."""
 
-from __future__ import annotations
-
 import pyarrow.fs
 import pytest
 
@@ -10,7 +8,6 @@ from rankledger.pipeline.data import locate
 
 @pytest.fixture
 def bucket(tmp_path, monkeypatch):
-    """Files under `bucket://` are on a filesystem that is not the local one, as those of a cloud are."""
     filesystem = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
     opened = locate.open_filesystem
 

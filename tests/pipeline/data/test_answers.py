@@ -1,7 +1,5 @@
 """Judged nuggets and citations as tables: every layout gives the same scores, and what cannot be scored is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +74,6 @@ def test_nuggets_in_every_layout(name, data):
 
 
 def test_citations():
-    """Of q1 the first sentence has a citation that holds and one that does not, the second none; q2 cites nothing."""
     found = read("a.csv", CITATIONS, "citation_precision", "citation_recall", format="citations")
 
     np.testing.assert_array_equal(by_query(found)["q1"], [1 / 2, 1 / 2])
@@ -87,7 +84,6 @@ def test_citations():
 
 
 def test_columns_have_the_names_that_the_file_gives_them():
-    """`columns` names the query and the words of the judge."""
     data = delimited(",").replace("query_id", "topic").replace("support\n", "label\n", 1)
     found = read("a.csv", data, "all_score", columns={"query_id": "topic", "support": "label"})
 
@@ -95,7 +91,6 @@ def test_columns_have_the_names_that_the_file_gives_them():
 
 
 def test_a_query_whose_judge_failed_is_without_output():
-    """AutoNuggetizer writes `failed` for a nugget that was not judged: of q1 there is no score to trust."""
     failed = [*NUGGETS, ("q1", "n4", "okay", "failed")]
     found = read("a.tsv", delimited("\t", failed), "all_score")
     _, missing, _ = found.of(np.array(["q1", "q2"], dtype=object), PROFILES["trec_eval"].conventions)
@@ -137,7 +132,6 @@ def test_a_query_whose_judge_failed_is_without_output():
     ],
 )
 def test_what_cannot_be_scored_is_refused(name, data, message):
-    """The message names the file, the line, what stands there, and the words to write."""
     assert refusal(read, name, data, "all_score").startswith(message)
 
 

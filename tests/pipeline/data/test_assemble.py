@@ -1,7 +1,5 @@
 """How much of what is retrieved is judged."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rankledger.pipeline.data.join import judged_share_by_rank
@@ -9,7 +7,6 @@ from rankledger.pipeline.data.joined import Hits, JoinStats
 
 
 def hits(ranks, n_retrieved):
-    """Judged documents at these ranks, the first one named by the first row of the judgments, and so on."""
     found = np.array(ranks, dtype=np.uint8)
     rows, counts = np.arange(len(ranks), dtype=np.int32), np.array(n_retrieved)
     return Hits(np.zeros_like(counts), rows, found, found, found, counts, JoinStats(0, 0, 0))
@@ -29,5 +26,4 @@ def test_nothing_retrieved_has_no_share():
 
 
 def test_replicates_have_their_lists_together():
-    """Of two lists with a document at rank 1 one is judged there, whatever ranks fit into a byte."""
     assert list(judged_share_by_rank([hits([1], [1]), hits([], [1])], np.array([1.0]))) == [(1, 1 / 2, 2)]

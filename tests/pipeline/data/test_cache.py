@@ -1,7 +1,5 @@
 """The output cache: it gives back what it was given, and nothing that is damaged, cut short, or another's."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io
@@ -41,7 +39,6 @@ def join_hits(model: str = "bm25") -> Hits:
 
 
 def unlike(found: Hits | None, expected: Hits) -> list[str]:
-    """The columns that are not what was expected, to the last bit and in their type; all of them for nothing."""
     names = [field.name for field in dataclasses.fields(Hits) if field.name != "quality"]
     if found is None:
         return [*names, "quality"]
@@ -66,14 +63,12 @@ def entry(store: OutputCache) -> Path:
 
 
 def test_hits_come_back_as_they_were(store):
-    """Every column to the last bit, the counts of queries without hits, and what the join counted."""
     store.write_hits(OUTPUT, join_hits())
 
     assert unlike(store.read_hits(OUTPUT), join_hits()) == []
 
 
 def test_an_output_without_hits_comes_back(store):
-    """All queries are there, each with what it retrieved, and no document."""
     judgments = index_judgments(rows_of([("p", "a", 1.0), ("q", "a", 1.0)]))
     hits = join_ranking(judgments, rows_of([("q", "x", 1.0), ("q", "y", 1.0)]), TREC_EVAL).hits
     store.write_hits(OUTPUT, hits)
@@ -86,7 +81,6 @@ def test_an_output_without_hits_comes_back(store):
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 @pytest.mark.parametrize("with_subtopics", [False, True])
 def test_judgments_come_back_as_they_were(store, chunk, with_subtopics):
-    """Rows in their order with ids beyond ASCII and every grade, and the subtopics where there are such."""
     judged = rows_of(rows(WEB.judged), chunk=chunk)
     if with_subtopics:
         subtopics = strings([f"é{row % 3}" for row in range(judged.ends[-1])])
@@ -101,14 +95,12 @@ def test_judgments_come_back_as_they_were(store, chunk, with_subtopics):
 
 
 def test_what_was_never_kept_is_not_there(store):
-    """An empty store, and one that does not exist, hold nothing and complain of nothing."""
     assert store.read_hits(OUTPUT) is None
     assert store.read_rows(JUDGMENTS) is None
     assert not store.may_hold(JUDGMENTS, 200)
 
 
 def test_an_output_of_another_size_is_certainly_not_there(store):
-    """Only where an entry of the same judgments and the same number of bytes exists must an output be hashed."""
     store.write_hits(OUTPUT, join_hits())
 
     assert store.may_hold(JUDGMENTS, 200)
@@ -140,14 +132,12 @@ def other(content: Content, **changes: object) -> Content:
     ids=str,
 )
 def test_whatever_is_read_otherwise_is_another_entry(store, key):
-    """Each part of the key counts: other bytes, format, compression, columns, order, precision, judgments."""
     store.write_hits(OUTPUT, join_hits())
 
     assert store.read_hits(key) is None
 
 
 def test_parts_of_an_output_stand_in_order(store):
-    """The same files the other way round are another output: with `input_order` other ranks."""
     files = (("b" * 64, "trec", ""), ("c" * 64, "trec", ""))
     store.write_hits(dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=files)), join_hits())
 
@@ -156,13 +146,11 @@ def test_parts_of_an_output_stand_in_order(store):
 
 @pytest.mark.parametrize("ties", ["optimistic", "pessimistic", "expected"])
 def test_orders_that_no_file_decides_share_an_entry(ties):
-    """They are ranked as `doc_id_desc`, and what ties do to a score is worked out from their bounds."""
     assert HitsKey.of(JUDGMENTS, OUTPUT.content, ties, "float32") == OUTPUT
     assert HitsKey.of(JUDGMENTS, OUTPUT.content, "rank_column", "float32") != OUTPUT
 
 
 def test_what_is_excluded_has_keys_of_its_own(store):
-    """Hits and excluded pairs are found by the files of `exclude` and `exclude_self`, and by no others."""
     one, other = ExclusionsKey(OUTPUT.content, False), ExclusionsKey(OUTPUT.content, True)
     hits, pairs = join_hits(), rows_of([("q", "a", 0.0), ("p", "é", 0.0), ("q", "b", 0.0)])
     store.write_hits(dataclasses.replace(OUTPUT, exclusions=one), hits)
@@ -207,7 +195,6 @@ def refusal(store: OutputCache, key: HitsKey = OUTPUT) -> str:
 
 
 def test_a_flipped_byte_anywhere_is_found(store, entry):
-    """Each byte of its heading in turn, and every seventh of the rest: the entry is ignored, with the file's name."""
     data = entry.read_bytes()
     heading = data.index(b"\n") + 1
     for place in (*range(heading), *range(heading, len(data), 7)):
@@ -228,7 +215,6 @@ STRANGE = {
 
 @pytest.mark.parametrize("body", STRANGE.values(), ids=STRANGE)
 def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry, body):
-    """Whoever writes a file of another layout can write the line with its hash, too: five tracebacks before."""
     entry.write_bytes(f"rankledger blocks 2 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
 
     assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
@@ -238,7 +224,6 @@ def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry, 
     "metadata", [{}, {"quality": "{"}, {"quality": "[1]"}, {"quality": '{"n_rows": 1, "other": 2}'}]
 )
 def test_an_entry_that_does_not_say_what_was_found_is_passed_over(store, entry, metadata):
-    """Its columns and its key are right, and what it says of the join is missing or something else."""
     table = parquet.read_table(pa.BufferReader(entry.read_bytes().partition(b"\n")[2]))
     body = parquet_of(table.replace_schema_metadata({"key": table.schema.metadata[b"key"], **metadata}))
     entry.write_bytes(f"rankledger blocks 2 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
@@ -265,7 +250,6 @@ def copy_as(entry: Path, store: OutputCache, key: HitsKey) -> None:
 
 
 def test_another_version_is_passed_over(store, entry, monkeypatch):
-    """An entry of an older layout has another key; even under the new key's name its heading tells."""
     monkeypatch.setattr(cache, "_VERSION", cache._VERSION + 1)
     assert store.read_hits(OUTPUT) is None
 
@@ -274,7 +258,6 @@ def test_another_version_is_passed_over(store, entry, monkeypatch):
 
 
 def test_an_entry_under_anothers_name_is_passed_over(store, entry):
-    """A whole entry that was copied to another output's name is not that output's."""
     stranger = dataclasses.replace(OUTPUT, score_precision="float64")
     copy_as(entry, store, stranger)
 
@@ -282,7 +265,6 @@ def test_an_entry_under_anothers_name_is_passed_over(store, entry):
 
 
 def test_damaged_judgments_are_found_and_written_anew(store):
-    """They are not believed, and the next evaluation that keeps them fixes them."""
     judged = rows_of(rows(WEB.judged))
     store.write_rows(judged, JUDGMENTS)
     (path,) = store.folder.rglob("judgments.rows")
@@ -295,7 +277,6 @@ def test_damaged_judgments_are_found_and_written_anew(store):
 
 
 def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
-    """Something else stands in its place: the message has the disk's own words."""
     entry.unlink()
     entry.mkdir()
 
@@ -306,7 +287,6 @@ def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
 
 
 def test_a_store_that_cannot_be_written_says_so(tmp_path):
-    """A file stands where the folder should be: one line, naming the store, and nothing is left behind."""
     (tmp_path / "cache").write_text("", encoding="utf-8")
     store = OutputCache(tmp_path / "cache")
 
@@ -316,8 +296,6 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path):
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(store, monkeypatch):
-    """Where the file cannot be put in its place, the partial one is taken away."""
-
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -333,7 +311,6 @@ def _write_often(folder: Path, model: str) -> None:
 
 
 def test_processes_that_write_at_once_leave_a_whole_entry(store):
-    """Whoever reads meanwhile finds no entry or a whole one, and no partial file remains."""
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_often, args=(store.folder, "bm25")) for _ in range(2)]
     for writer in writers:
@@ -353,7 +330,6 @@ def test_processes_that_write_at_once_leave_a_whole_entry(store):
 
 
 def test_a_file_is_used_when_it_is_read(store, entry):
-    """An entry that was read since a moment is used; the judgments were not, nor is what a writer left behind."""
     other, leftover = entry.with_name("judgments.rows"), entry.with_name(".0123.partial")
     for path in (entry, other, leftover):
         path.touch()

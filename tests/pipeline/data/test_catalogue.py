@@ -1,7 +1,5 @@
 """What is known of documents: numbers, popularity and history, against plain counting."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from pathlib import Path
@@ -61,7 +59,6 @@ def test_what_is_known_is_what_plain_sets_hold(pairs, names, chunk):
 
 @given(PAIRS, st.integers(0, 9))
 def test_the_order_of_rows_and_documents_moves_no_document_of_a_history(pairs, seed):
-    """The documents of a query stand in one order, so that sums over them have the same bits."""
     names = sorted({document for _, document in pairs})
     shuffled, others = random.Random(seed).sample(pairs, len(pairs)), random.Random(seed).sample(names, len(names))
 
@@ -73,7 +70,6 @@ def test_the_order_of_rows_and_documents_moves_no_document_of_a_history(pairs, s
 
 @given(PAIRS, PAIRS, st.lists(DOCUMENTS, unique=True), st.integers(0, 9))
 def test_judged_documents_are_numbered_after_those_known(judged, pairs, names, seed):
-    """Each query has its grades by document, in one order whatever that of the rows; other numbers stay."""
     grades = {pair: place % 3 - 1.0 for place, pair in enumerate(dict.fromkeys(judged))}
     rows = [(query, document, grade) for (query, document), grade in grades.items()]
     known = known_documents(Ids("a", (), strings(names)), interactions(pairs), JUDGED)
@@ -121,7 +117,6 @@ def test_nothing_recommended():
 
 @pytest.mark.parametrize("format", [found for found in FORMATS if found != "trec"])
 def test_interactions_have_no_value(format, folder):
-    """Further columns, such as times, are passed over, and a pair may stand twice."""
     rows = [("u", "a", 3.0), ("v", "a", 1.0), ("u", "a", 2.0)]
     write(Path(f"seen{SUFFIXES[format]}"), encode(rows, format, "time"))
 

@@ -1,7 +1,5 @@
 """Inputs that change while they are read: what is hashed is what is parsed, or the input is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -82,9 +80,6 @@ def featured(path: str) -> tuple[InputFile, list[str]]:
     ],
 )
 def test_figures_are_of_the_bytes_that_were_hashed(read, name, header, line):
-    """A file is rewritten in place, with ones and with twos, while it is read: all of one input, the texts of queries
-    and features of documents, too, is of the bytes whose hash is recorded; or the input is refused.
-    """
     texts = [lines(line.replace("X", value), 10_000, header) for value in ("1", "2")]
     path = Path(write(Path(name), texts[0]))
 
@@ -152,7 +147,6 @@ Store.__abstractmethods__ = frozenset()
 
 @pytest.mark.parametrize("after", [b"q 0 d 2\n", b"q 0 d 1\nq 0 e 1\n", b"q 0 d 1\n"])
 def test_a_file_elsewhere_that_was_replaced_is_refused(after):
-    """By its size and the time of its modification, whatever was read of it; where its digest is asked for, too."""
     for each in (read, StoredFile.describe):
         file = StoredFile("bucket://a.txt", pa.fs.PyFileSystem(Store(b"q 0 d 1\n", after)), "a.txt")
 
@@ -187,7 +181,6 @@ def test_parts_that_come_or_go_while_they_are_read_are_refused(path):
 
 
 def test_a_message_names_no_line_of_another_file():
-    """Rows are found again in the file for a message; if the file has changed, the message gives the row's number."""
     write(Path("a.tsv"), "query_id\tdoc_id\tscore\nq\td\t1\n\nq\te\t2\n")
     rows = read_ranking("a.tsv")
     assert rows.place(1) == "line 4"
@@ -214,7 +207,6 @@ def test_the_name_of_an_output_is_of_the_bytes_that_were_read():
 
 
 def test_a_digest_alone_needs_no_memory_for_the_file():
-    """What the output cache is asked by is read in pieces; the digest is that of all of them."""
     text = lines("qN 0 d 1\n", 300_000)
     path = write(Path("qrels.txt"), text)
 

@@ -1,7 +1,5 @@
 """A dataset's own files and a model's output, read and joined."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -26,13 +24,11 @@ def source(name: str, data: bytes | str, **options) -> Source:
 
 
 def dataset(conventions: Conventions = TREC_EVAL, **options) -> DatasetInput:
-    """The dataset of `JUDGED`, with whatever else it has."""
     judgments = options.pop("judgments", None) or source("qrels.tsv", encode(JUDGED, "tsv"))
     return read_dataset(PlannedDataset(judgments, **options), conventions)
 
 
 def test_a_dataset_of_judgments_alone():
-    """Its queries in the order of their ids, and its one file with size and digest."""
     found = dataset()
 
     data = encode(JUDGED, "tsv")
@@ -45,7 +41,6 @@ def test_a_dataset_of_judgments_alone():
 
 
 def test_a_dataset_of_everything():
-    """Each file has its role, and a part of an input is a file of its own."""
     write(Path("queries/1.tsv"), "query_id\tlength\nq2\tlong\nq9\tshort\n")
     write(Path("queries/0.tsv"), "query_id\tlength\nq1\tshort\n")
 
@@ -82,7 +77,6 @@ def test_a_judged_query_that_is_not_in_the_queries_table_is_refused():
 
 
 def test_the_queries_table_groups_the_judged_queries():
-    """By the columns asked for, mapped as any other; without them, or without a table, each query stands for itself."""
     text = "query_id\tland\tuser\nq9\tfr\t\nq2\tde\tu\nq1\t\tu\n"
     queries = source("queries.tsv", text, columns={"market": "land"})
 
@@ -95,7 +89,6 @@ def test_the_queries_table_groups_the_judged_queries():
 
 
 def test_duplicate_judgments_are_kept_or_refused_as_the_config_says():
-    """`keep_first` takes the first grade; otherwise both lines are named."""
     judgments = source("qrels.tsv", encode([*JUDGED, ("q1", "a", 3.0)], "tsv"))
 
     assert "judges document 'a' twice (line 2 and line 5)" in refusal(dataset, judgments=judgments)
@@ -105,7 +98,6 @@ def test_duplicate_judgments_are_kept_or_refused_as_the_config_says():
 
 
 def test_a_ranking_is_read_and_joined():
-    """q1 ranks x before a; q2 is missing and q3 is not judged."""
     joined = read_output(dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=False)
 
     (block,) = joined.blocks
@@ -133,7 +125,6 @@ def test_the_catalogue_gives_its_size_always_and_codes_where_asked(with_catalogu
 
 
 def test_what_was_recommended_is_known_without_a_catalogue():
-    """A dataset without documents numbers those of the output: a and x of q1."""
     joined = read_output(dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=True)
 
     assert joined.catalogue.n_documents == 0
@@ -141,7 +132,6 @@ def test_what_was_recommended_is_known_without_a_catalogue():
 
 
 def test_an_output_of_unjudged_queries_alone():
-    """If that is allowed, nothing is found, everything is missing, and there are codes for no one."""
     found = dataset(documents=source("documents.tsv", "doc_id\nb\n"))
 
     output = source("out.txt", "q9 Q0 b 1 1.0 t\n")
@@ -153,7 +143,6 @@ def test_an_output_of_unjudged_queries_alone():
 
 
 def test_ratings_and_predictions():
-    """A dataset of ratings has no judgments file, and its outputs are joined on the pairs in both."""
     ratings = source("ratings.tsv", encode([("u", "i", 4.0), ("u", "j", 2.0), ("v", "i", 1.0)], "tsv", "rating"))
     output = source("out.csv", encode([("u", "j", 2.5), ("w", "i", 1.0)], "csv", "prediction"))
 

@@ -1,7 +1,5 @@
 """Digests of inputs: a large file has that of its ranges, whoever reads them and in whichever pieces."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from pathlib import Path
@@ -28,7 +26,6 @@ def small_ranges(monkeypatch):
 
 
 def by_hand(path: str, data: bytes) -> InputFile:
-    """As `split -b 8 --filter='sha256sum | cut -c-64' FILE | sha256sum` has it."""
     lines = "".join(f"{hashlib.sha256(data[k : k + 8]).hexdigest()}\n" for k in range(0, len(data), 8))
     return InputFile(path, len(data), ranges_sha256=hashlib.sha256(lines.encode()).hexdigest())
 
@@ -44,7 +41,6 @@ def in_pieces(data: bytes, rng: np.random.Generator) -> InputFile:
 
 @pytest.mark.parametrize("size", [21, 23, 24, 25, 31, 32, 33, 200])
 def test_ranges_have_one_digest_however_they_are_read(size):
-    """At once by threads, or in order in pieces of any length; the last range may be short, or as long as others."""
     rng = np.random.default_rng(size)
     data = rng.bytes(size)
 
@@ -61,7 +57,6 @@ def test_a_small_file_has_the_digest_of_its_bytes(size):
 
 @pytest.mark.parametrize("size", [20, 21])
 def test_a_file_is_described_as_it_is_parsed(tmp_path, size):
-    """Whether its bytes pass on their way to the parser, are only hashed, or are looked for in another folder."""
     data = bytes(range(size))
     path = tmp_path / "one.tsv"
     path.write_bytes(data)
@@ -77,8 +72,6 @@ def test_a_file_is_described_as_it_is_parsed(tmp_path, size):
 
 
 def test_a_large_file_is_not_the_list_of_its_digests(tmp_path):
-    """A small file that holds the lines whose hash is the large one's has the same digits, and another digest: nothing
-    takes the one for the other."""
     data = bytes(range(24))
     lines = "".join(f"{hashlib.sha256(data[k : k + 8]).hexdigest()}\n" for k in range(0, 24, 8)).encode()
     large, small = by_hand("x.tsv", data), InputFile("x.tsv", len(lines), hashlib.sha256(lines).hexdigest())

@@ -1,7 +1,5 @@
 """Documents left out of rankings: the join gives what it gives of an output from which they were deleted."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
@@ -55,7 +53,6 @@ def arrays(found: JudgedOutput) -> list[object]:
 
 
 def test_ranks_are_those_of_what_is_left(tmp_path):
-    """Query a ranks itself, b, x, c. Without itself and x, the judged c is second of 2, and still 2 are relevant."""
     path = write(
         tmp_path / "out.txt", encode([("a", "a", 4), ("a", "b", 3), ("a", "x", 2), ("a", "c", 1)], "trec", "score")
     )
@@ -79,9 +76,6 @@ def test_ranks_are_those_of_what_is_left(tmp_path):
 def test_it_is_as_if_the_rows_were_not_there(
     tmp_path_factory, rows, pairs, exclude_self, side_by_side, n_rows, at_a_time
 ):
-    """Whatever is left out, in ranges of any size, of queries side by side or scattered: every bit of the blocks, of
-    what is recommended and of what is compared; the counts are those of a loop.
-    """
     folder = tmp_path_factory.getbasetemp()
     plain = [(*pair, score) for pair, score in rows]
     plain = sorted(plain, key=lambda row: row[0]) if side_by_side else plain
@@ -106,9 +100,6 @@ def test_it_is_as_if_the_rows_were_not_there(
     at_a_time=st.sampled_from([1, 3]),
 )
 def test_what_was_seen_is_removed_or_counted(tmp_path_factory, rows, consumed, n_rows, at_a_time):
-    """Removed, it is as if the pairs were those of `exclude`; counted, as if there were no interactions. The counts are
-    those of a loop, of judged queries and without the pairs that are excluded anyway.
-    """
     folder = tmp_path_factory.getbasetemp()
     plain = [(*pair, score) for pair, score in rows]
     path = write(folder / "whole.txt", encode(plain, "trec", "score"))
@@ -140,7 +131,6 @@ def ranks(found: JudgedOutput) -> list[object]:
 
 @pytest.mark.parametrize("n_rows", [1, 2, 100])
 def test_what_was_seen_is_refused(tmp_path, n_rows):
-    """The first such row by its line, with the user and the document; what is excluded anyway is none."""
     rows = [("b", "x", 9), ("a", "a", 4), ("a", "b", 3), ("b", "c", 1), ("a", "c", 0.5)]
     path = write(tmp_path / "out.txt", encode(rows, "trec", "score"))
     data = dataset(tmp_path, [("a", "a")], interactions=[("b", "c"), ("a", "a"), ("a", "c"), ("u", "x")], seen="refuse")
@@ -153,7 +143,6 @@ def test_what_was_seen_is_refused(tmp_path, n_rows):
 
 
 def test_interactions_of_which_no_user_is_judged_are_refused(tmp_path):
-    """Where nothing would be removed or refused for that; where it is counted, there is nothing to count."""
     for seen in ("remove", "refuse"):
         message = refusal(dataset, tmp_path, interactions=[("A", "c"), ("B", "c")], seen=seen)
         assert message == (
@@ -169,7 +158,6 @@ def test_interactions_of_which_no_user_is_judged_are_refused(tmp_path):
     query=st.sampled_from("abc"),
 )
 def test_a_query_alone_is_what_it_is_among_all(tmp_path_factory, rows, pairs, query):
-    """`explain` has the ranks of the evaluation, and names the documents that are left in their order."""
     folder = tmp_path_factory.getbasetemp()
     plain = [(*pair, score) for pair, score in rows]
     path = write(folder / "whole.txt", encode(plain, "trec", "score"))
@@ -189,7 +177,6 @@ def test_a_query_alone_is_what_it_is_among_all(tmp_path_factory, rows, pairs, qu
 
 
 def test_a_query_of_which_nothing_is_left_has_no_output(tmp_path):
-    """Query a ranks itself alone: it is counted as without output, and where that is an error it is refused."""
     path = write(tmp_path / "out.txt", encode([("a", "a", 4)], "trec", "score"))
     data = dataset(tmp_path, exclude_self=True)
     found = joined(data, path)
@@ -212,7 +199,6 @@ def test_a_document_that_is_left_out_may_not_stand_twice(tmp_path, n_rows):
 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".parquet"])
 def test_pairs_are_read_in_every_format_with_columns(suffix, tmp_path):
-    """The third column is ignored; the file is an input of the role `exclude`."""
     data = dataset(tmp_path, [("a", "x"), ("u", "x")], suffix=suffix)
 
     assert contents(data.excluded.rows) == [("a", "x", 0.0)]
@@ -223,7 +209,6 @@ def test_pairs_are_read_in_every_format_with_columns(suffix, tmp_path):
 
 
 def test_pairs_of_which_no_query_is_judged_are_refused(tmp_path):
-    """Nothing matches silently: the likely cause is named, here that pandas made floats of ids."""
     judged = Source(write(tmp_path / "judged.tsv", "query_id\tdoc_id\trelevance\n1\t7\t1\n2\t8\t1\n"))
     path = write(tmp_path / "excluded.tsv", "query_id\tdoc_id\n1.0\t7\n2.0\t8\n")
 
@@ -236,7 +221,6 @@ def test_pairs_of_which_no_query_is_judged_are_refused(tmp_path):
 
 @pytest.mark.parametrize("chunk", [1, 2, 5])
 def test_rows_without_some(chunk):
-    """The other rows, in their order, with their places; all queries keep their numbers."""
     rows = rows_of([("q", "a", 1.0), ("r", "b", 2.0), ("q", "c", 3.0), ("s", "d", 4.0), ("q", "e", 5.0)], chunk=chunk)
     left = rows.without(np.array([1, 3]))
 

@@ -1,7 +1,5 @@
 """External metrics: a JSON object, and nothing else."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 
@@ -12,7 +10,6 @@ from tests.support.data_files import refusal
 
 
 def test_numbers_are_read_with_the_hash_of_their_file(tmp_path):
-    """Whole numbers and fractions, as floats, in their order; the hash is that of the bytes as they are stored."""
     path = tmp_path / "costs.json"
     path.write_text('{"latency_p95_ms": 120, "dollars": 2.5e-3, "ü": -1}', encoding="utf-8")
 

@@ -1,7 +1,5 @@
 """External scores: every layout gives the same, what is missing is undefined, and what is no score is refused."""
 
-from __future__ import annotations
-
 import hashlib
 from decimal import Decimal
 from pathlib import Path
@@ -78,9 +76,6 @@ LISTED = {"measure": [row[0] for row in LONG], "query_id": [row[1] for row in LO
     ],
 )
 def test_every_layout_gives_the_same_scores(name, data):
-    """Wide or long: empty cells, NaN, null, and what stands in no row are undefined; other scores, and the lines of all
-    queries that trec_eval prints, are passed over.
-    """
     found = read(name, data)
 
     assert list(found.query_ids) == list(EXPECTED)
@@ -88,7 +83,6 @@ def test_every_layout_gives_the_same_scores(name, data):
 
 
 def test_the_files_are_described():
-    """Parts are one input, each with size and digest; rows are those of all."""
     data = [
         b"query_id,faithful,cost\nq2,0.25,-3\n",
         b'{"query_id": 7, "faithful": 0.5}\n{"query_id": "q1", "cost": 0}\n',
@@ -124,12 +118,10 @@ def test_a_wide_file_may_have_scores_called_measure_and_value():
 
 
 def test_a_query_called_all_is_one_like_any_other():
-    """Only where trec_eval prints them are the lines of `all` those of means."""
     assert by_query(read("a.csv", "query_id,faithful,cost\nall,1,2\n")) == {"all": (1, 2)}
 
 
 def test_scores_of_the_queries_of_the_dataset():
-    """Queries that the file lacks are missing and undefined; those that the dataset lacks are ignored and counted."""
     found = read("a.tsv", WIDE)
     take, missing, quality = found.of(np.array(["q0", "q1", "q2"], dtype=object), CONVENTIONS)
 
@@ -140,7 +132,6 @@ def test_scores_of_the_queries_of_the_dataset():
 
 
 def test_a_missing_query_is_refused_where_that_is_an_error():
-    """A query without any score is missing; one whose scores are undefined is not."""
     conventions = PROFILES["trec_eval"].with_conventions(missing_queries="error").conventions
     found = read("a.tsv", WIDE)
 
@@ -151,7 +142,6 @@ def test_a_missing_query_is_refused_where_that_is_an_error():
 
 
 def test_the_queries_are_those_of_the_table():
-    """In the order of their bytes, with clusters and slices; the outputs say nothing."""
     queries = Source(write(Path("queries.tsv"), "query_id\tuser\tmarket\nq3\tu\tde\nq10\tv\tus\nq9\tu\tus\n"))
 
     found = external_dataset(
@@ -168,7 +158,6 @@ def test_the_queries_are_those_of_the_table():
 
 
 def test_without_a_table_the_queries_are_those_of_all_outputs():
-    """A query that one model has counts for all; the outputs' files are what says so."""
     outputs = [read("a.tsv", WIDE), read("b.csv", "query_id,faithful,cost\nq0,1,1\nq1,1,1\n")]
 
     found = external_dataset(outputs, PlannedDataset(None, "scores"))
@@ -244,7 +233,6 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
     ],
 )
 def test_what_is_no_score_is_refused(name, data, message):
-    """With the file, the score, the query and the row; a declared score must be there, and be within its range."""
     source = Source(write(Path(name), data))
 
     refused = refusal(read_external_scores, source, [FAITHFUL, COST])

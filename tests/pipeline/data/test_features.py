@@ -1,7 +1,5 @@
 """Features of documents: every format gives the same categories and vectors, and what is neither is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,7 +57,6 @@ EXPECTED = [[1, 0, 1], [0, 0, 0], [0, 1, 1], [1, 0, 0]]
     ],
 )
 def test_categories(name, data):
-    """Between bars or in lists, with blanks around them, twice, or none at all."""
     assert dense(documents(name, data)) == EXPECTED
 
 
@@ -74,7 +71,6 @@ def test_categories(name, data):
     ],
 )
 def test_whole_numbers_are_categories(name, data):
-    """By their digits, in the order of the alphabet: "10" before "9"."""
     assert dense(documents(name, data)) == [[1, 0], [0, 1]]
 
 
@@ -93,12 +89,10 @@ VECTORS = [[0.5, -1.0], None, [0.0, 2.0]]
     ],
 )
 def test_vectors(name, data):
-    """Lists of decimal numbers, of a fixed length or not; a document may be without one."""
     assert dense(documents(name, data)) == [[0.5, -1], [0, 0], [0, 2]]
 
 
 def test_documents_in_several_files():
-    """Each file has categories of its own, and they are numbered together."""
     write(Path("documents/0.tsv"), "doc_id\tgenre\na\twar\n")
     write(Path("documents/1.csv"), "doc_id,genre\nb,drama\nc,\n")
 
@@ -109,7 +103,6 @@ def test_documents_in_several_files():
 
 
 def test_several_features_of_a_compressed_file_with_other_names():
-    """The ids are mapped, the features bear the names of their columns; a byte-order mark is no part of one."""
     write(Path("a.tsv"), "\ufeffgenre\tname\tmade in\nwar\tx\tPeru\n\ty\tChad\n")
 
     found = read_documents(Source("a.tsv", columns={"doc_id": "name"}), features=["made in", "genre"]).features
@@ -150,7 +143,6 @@ def test_what_is_no_feature_is_refused(name, data, message):
 
 
 def test_a_line_nested_too_deeply_is_refused():
-    """Arrow reads the ids past it; the line that holds the feature cannot be read, and is named."""
     deep = "[" * 100_000 + "]" * 100_000
     write(Path("a.jsonl"), f'{{"doc_id": "a", "genre": "x"}}\n{{"doc_id": "b", "genre": {deep}}}\n')
 
@@ -171,13 +163,11 @@ ITEMS = "doc_id:token\tclass:token_seq\tvec:float_seq\tprice:float\na\tdrama  co
 
 @pytest.mark.parametrize("typed", ["", ":token_seq"])
 def test_sequences_of_recbole(typed):
-    """RecBole's `seq_separator` is a blank; an empty field is a document without the feature."""
     assert dense(documents("a.item", ITEMS, f"class{typed}")) == [[1, 1], [0, 0]]
     assert dense(documents("a.item", ITEMS, "vec" + typed.replace("token", "float"))) == [[1.0, 0.5], [0, 0]]
 
 
 def test_numbers_of_recbole_are_no_categories():
-    """As in JSON lines, where a decimal number is refused, and numbers in a sequence must be numbers."""
     assert refusal(documents, "a.item", ITEMS, "price").startswith("a.item: 'price:float' holds numbers; write ")
     text = ITEMS.replace("0.5", "high")
     assert refusal(documents, "a.item", text, "vec").startswith("a.item: 'vec:float_seq': ")

@@ -1,7 +1,5 @@
 """Finding and opening inputs: files, globs, folders of parts and URLs, compressed or not."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib
@@ -55,7 +53,6 @@ def test_nothing_may_be_there():
     ],
 )
 def test_what_a_path_finds(names, path, expected):
-    """Files sorted by name; of a folder all files below it but those that begin with a dot or underscore."""
     parts(*names)
 
     assert found(path) == expected
@@ -63,12 +60,10 @@ def test_what_a_path_finds(names, path, expected):
 
 @pytest.mark.parametrize("path", ["nowhere.tsv", "nowhere/*.tsv", "nowhere/a.tsv", "*.tsv"])
 def test_a_path_that_names_nothing_is_refused(path):
-    """A missing file and a glob without match are named as they were written."""
     assert refusal(find_files, path) == f"{path}: file not found; check the path"
 
 
 def test_a_folder_without_parts_is_not_called_missing():
-    """The message says what the folder lacks, also where a writer left nothing but its temporary files."""
     parts("folder/_temporary/part-0")
 
     message = "folder: a folder without files (names that begin with . or _ do not count); fix the path"
@@ -90,7 +85,6 @@ def test_a_url_of_an_unknown_scheme_is_refused():
 
 
 def test_google_storage_is_asked_for_a_minute():
-    """Arrow's own limit is a quarter of an hour; a URL may name another one."""
     google = "gs://anonymous@eval/web?endpoint_override=127.0.0.1:1"
 
     for url, seconds in ((google, 60), (f"{google}&retry_limit_seconds=7", 7)):
@@ -110,7 +104,6 @@ def test_the_key_of_an_azure_account_is_taken_from_the_environment(monkeypatch):
 
 
 def test_a_file_url_is_the_file(tmp_path):
-    """`file://` and the path lead to the same rows; the file is named by its URL."""
     parts("a.txt")
     url = f"file://{tmp_path}/a.txt"
 
@@ -120,14 +113,12 @@ def test_a_file_url_is_the_file(tmp_path):
 
 @pytest.mark.parametrize("pattern", ["out/*", "out/*.txt", "out/**/*.txt", "*/a.txt"])
 def test_a_glob_means_the_same_by_url(tmp_path, pattern):
-    """The same pattern takes the same files whether it is a path or a URL: `*` does not cross a slash."""
     parts("out/a.txt", "out/sub/b.txt", "out/sub/deep/a.txt")
 
     assert found(f"file://{tmp_path}/{pattern}") == [f"file://{tmp_path}/{name}" for name in found(pattern)]
 
 
 def test_another_filesystem_serves_a_file_a_folder_and_a_glob(bucket):
-    """Whatever pyarrow knows as a filesystem is read like the disk, and named by URL."""
     parts("out/b.txt", "out/a.txt", "out/c.tsv")
 
     assert found(bucket + "out/a.txt") == ["bucket://out/a.txt"]
@@ -169,7 +160,6 @@ def test_a_file_is_described_as_it_is_stored(ending):
     ],
 )
 def test_the_ending_that_tells_the_format(name, suffix):
-    """The last one, in lower case, once what says how the file is compressed is taken away."""
     parts(name)
 
     assert find_files(name)[0].suffix == suffix
@@ -177,7 +167,6 @@ def test_the_ending_that_tells_the_format(name, suffix):
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".GZ", ".bz2", ".xz"])
 def test_compressed_members_one_after_the_other_are_one_file(ending):
-    """Compressed files may be concatenated, as parallel compressors and `cat` do."""
     data = b"".join(compress(LINE.format(name).encode(), ending.lower()) for name in "de")
     path = write(Path("a.txt" + ending), data)
 
@@ -186,7 +175,6 @@ def test_compressed_members_one_after_the_other_are_one_file(ending):
 
 @pytest.mark.parametrize("name", ["run.csv", "folder/run.csv"])
 def test_the_only_file_of_an_archive_is_read_by_its_ending(name):
-    """What macOS adds, and folders, are no files; the archive's own ending wins."""
     files = {"folder/": b"", name: b"query_id,doc_id,relevance\nq,d,1\n", f"__MACOSX/._{name}": b"\0"}
 
     assert documents(write(Path("a.zip"), zipped(files))) == ["d"]
@@ -204,7 +192,6 @@ def test_an_archive_of_several_files_or_of_none_is_refused():
 
 
 def test_an_encrypted_or_damaged_archive_is_refused():
-    """The bit that says so is the first of the flags, at the 7th byte of the file's header and the 9th of its entry."""
     data = bytearray(zipped({"a.txt": LINE.format("d").encode() * 1000}))
     damaged = bytes(data[:45]) + b"\xff\xff" + bytes(data[47:])
     for place in (6, data.index(b"PK\x01\x02") + 8):
@@ -247,7 +234,6 @@ def test_xz_that_asks_for_much_memory_is_refused():
     ],
 )
 def test_what_is_no_text_is_named(name, begin, what):
-    """By the first bytes that its format prescribes, whatever its name says; no line of it is to be fixed."""
     assert refusal(read_judgments, write(Path(name), begin)).startswith(f"{name}: looks like {what}")
 
 
@@ -287,7 +273,6 @@ def test_a_score_that_may_be_cut_is_refused():
 
 @pytest.mark.parametrize(("ending", "name"), [(".gz", "gzip"), (".zst", "zstd"), (".bz2", "bz2"), (".xz", "xz")])
 def test_a_file_that_is_not_compressed_as_its_name_says_is_refused(ending, name):
-    """Plain text, and a file that was cut short, are named with what was expected of them."""
     plain = write(Path("plain.txt" + ending), LINE.format("d"))
     cut = write(Path("cut.txt" + ending), compress(LINE.format("d").encode() * 100, ending)[:-6])
 
@@ -311,7 +296,6 @@ def test_the_compressed_part_that_is_broken_is_named():
 
 
 def test_a_folder_of_very_many_files_is_refused_early(tmp_path):
-    """The root of a disk named by mistake is no folder of parts: it is refused before all of it was listed."""
     for folder in range(3):
         (tmp_path / f"{folder}").mkdir()
         for number in range(3_334):

@@ -1,7 +1,5 @@
 """Files as other tools leave them: ranx's and pytrec_eval's JSON, and BEIR's judgments."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -55,14 +53,12 @@ def test_json_holds_whatever_number_the_file_is_read_for(reader):
 
 @pytest.mark.parametrize(("name", "format"), [("a.json.gz", None), ("a.json.zst", None), ("a.qrels", "json")])
 def test_json_by_its_ending_or_by_name(name, format):
-    """The ending tells it, under a compression too, or `format: json` does."""
     data = compress(b'\xef\xbb\xbf{"q": {"d": 3}}', Path(name).suffix if format is None else "")
 
     assert contents(read_judgments(Source(write(Path(name), data), format))) == [("q", "d", 3.0)]
 
 
 def test_a_query_without_documents_has_no_row():
-    """It is a query without output, or without judgments, as if it were not there."""
     rows = read_judgments(write(Path("a.json"), b'{"q1": {}, "q2": {"d": 1}, "q3": {}}'))
 
     assert contents(rows) == [("q2", "d", 1.0)]
@@ -111,7 +107,6 @@ FIX, CUT = "fix it", "the file may be cut off, so copy it again"
     ],
 )
 def test_what_is_not_json_is_refused(text, advice):
-    """The message says where the text ceases to be JSON, and that a text without its end may be cut off."""
     message = refused(text)
 
     assert message.startswith("a.json: not JSON (")
@@ -128,7 +123,6 @@ def test_tables_of_ids_have_no_json(reader):
 
 
 def test_ranks_are_not_read_from_json():
-    """Its numbers are scores; taken for ranks they would turn the ranking round."""
     message = refusal(read_ranking, write(Path("a.json"), b'{"q": {"d": 1}}'), by="rank")
 
     assert message == "a.json: one JSON object cannot hold query_id, doc_id, rank; use tsv, csv, jsonl or parquet"
@@ -164,7 +158,6 @@ def beir(layout: str) -> bytes:
 
 @pytest.mark.parametrize("layout", ["tsv", "csv", "jsonl", "parquet"])
 def test_beirs_columns_are_known(layout):
-    """Its judgments are read without a word about columns, in every format that names them."""
     assert contents(read_judgments(write(Path(f"test.{layout}"), beir(layout)))) == BEIR
 
 

@@ -1,7 +1,5 @@
 """Each format as people write it: what is read the same, and what is refused with its line."""
 
-from __future__ import annotations
-
 import csv
 import decimal
 import io
@@ -47,12 +45,10 @@ TEXT_FORMATS = ("trec", "tsv", "csv", "jsonl")
 
 
 def judgments(data: bytes | str, name: str = "a.txt", **columns: str) -> list[tuple[str, str, float]]:
-    """What `read_judgments` takes from a file of these bytes."""
     return contents(read_judgments(Source(write(Path(name), data), columns=columns)))
 
 
 def refused(data: bytes | str, name: str = "a.txt", **columns: str) -> str:
-    """How `read_judgments` refuses a file of these bytes."""
     return refusal(read_judgments, Source(write(Path(name), data), columns=columns))
 
 
@@ -74,13 +70,11 @@ def refused(data: bytes | str, name: str = "a.txt", **columns: str) -> str:
     ],
 )
 def test_trec_lines_that_mean_the_same(line):
-    """Blanks at the end, comments, iterations, further fields and exponents do not change what is read."""
     assert judgments("".join(line.format(*row) for row in JUDGED)) == JUDGED
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
 def test_a_wide_gap_in_one_line_and_a_further_field_in_another(separator):
-    """All lines have as many separators, but not the same fields between them."""
     lines = [separator.join(fields) for fields in (["q1", "0", "12", "1", "x"], ["q1", "", "0", "013", "0"])]
 
     assert judgments("\n".join([*lines, separator.join(["01", "", "0", "12", "2"])])) == JUDGED
@@ -125,7 +119,6 @@ def test_a_hash_inside_an_id_is_kept(comment):
 @pytest.mark.parametrize("n_tagged", [0, 1, 2, 3])
 @pytest.mark.parametrize("separator", [" ", "\t"])
 def test_the_tag_of_a_ranking_may_be_missing(n_tagged, separator):
-    """From all lines or from some: the score is the last field that is needed."""
     lines = [
         separator.join([q, "Q0", d, "1", repr(v), *(["my tag"] if number < n_tagged else [])])
         for number, (q, d, v) in enumerate(RANKED)
@@ -135,14 +128,12 @@ def test_the_tag_of_a_ranking_may_be_missing(n_tagged, separator):
 
 
 def test_columns_that_are_not_used_may_hold_anything():
-    """Q0, rank and tag are ignored, whatever they say and in whatever encoding."""
     text = b"q1 x 12 first 7.5 caf\xe9\nq1 y 013 -9 -2 \xff\n01 z 12 nan 1e-5 t\n"
 
     assert contents(read_ranking(write(Path("a.txt"), text))) == RANKED
 
 
 def test_quotation_marks_in_trec_text_are_characters():
-    """There is no quoting in TREC text, whether or not the marks come in pairs."""
     for rows in ([('"q"', '"d"', 1.0)], [('"q', 'd"1"', 1.0), ("q'", '"d"', 2.0)]):
         assert judgments(encode(rows, "trec")) == rows
 
@@ -184,7 +175,6 @@ def trec_texts(draw):
 
 @given(trec_texts(), st.sampled_from([64, 1 << 24]))
 def test_any_layout_of_trec_text(tmp_path_factory, drawn, block_size):
-    """Whatever separates fields and lines, and wherever blocks are cut, the rows and their lines are the same."""
     rows, text, numbers = drawn
     path = write(tmp_path_factory.getbasetemp() / "layout.txt", text)
 
@@ -205,14 +195,12 @@ def test_any_layout_of_trec_text(tmp_path_factory, drawn, block_size):
     ],
 )
 def test_too_few_fields(text, line, count):
-    """The line is named with the number of fields it has and those that are expected."""
     expected = f"{count} fields found where query_id, iteration, doc_id, relevance are expected"
 
     assert refused(text).startswith(f"a.txt:{line}: {expected}")
 
 
 def test_a_ranking_is_not_taken_for_judgments():
-    """Its rank would be the grade; trec_eval refuses it, too. Judgments may say Q0, and have further fields."""
     expected = "where query_id, iteration, doc_id, relevance are expected; name the judgments"
 
     assert (
@@ -223,7 +211,6 @@ def test_a_ranking_is_not_taken_for_judgments():
 
 
 def test_a_ranking_without_scores():
-    """Four fields are judgments; five of which the last is a tag lack Q0, and with Q0 but without a tag are read."""
     expected = "where query_id, Q0, doc_id, rank, score, tag are expected"
     judged = write(Path("a.txt"), encode(JUDGED, "trec"))
     assert (
@@ -235,7 +222,6 @@ def test_a_ranking_without_scores():
 
 
 def test_only_tables_have_queries_ratings_and_predictions():
-    """What has no TREC layout is refused as TREC text, with the formats it can have."""
     path = write(Path("a.txt"), "u 0 i 1\n")
 
     for reader in (read_queries, read_ratings, read_predictions):
@@ -267,7 +253,6 @@ def test_columns_stand_in_any_order_among_others(name):
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
 def test_columns_map_the_names_of_the_file(format):
-    """`columns` says how the file calls ours, even where one name is another's."""
     data = encode(JUDGED, format, names=("user", "query_id", "doc_id"))
 
     found = judgments(data, "a" + SUFFIXES[format], query_id="user", doc_id="query_id", relevance="doc_id")
@@ -276,7 +261,6 @@ def test_columns_map_the_names_of_the_file(format):
 
 
 def test_quoted_fields_of_csv():
-    """Quotes hold commas, quotes that are doubled, and line breaks together."""
     text = 'query_id,doc_id,relevance\n"a,b","say ""no""",1\n"x\ny",plain,"2"\nz,"",3\n'
 
     assert judgments(text.replace('z,"",3\n', ""), "a.csv") == [("a,b", 'say "no"', 1), ("x\ny", "plain", 2)]
@@ -308,7 +292,6 @@ def test_a_missing_column_is_refused_with_those_found(format):
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
 def test_a_ranking_without_scores_is_read_by_its_ranks(format):
-    """The first document has the greatest score; what the config says of the score is believed."""
     rows = [("q1", "d1", 1), ("q1", "d2", 2)]
     path = write(Path(f"a.{format}"), encode(rows, format, names=("query_id", "doc_id", "rank")))
 
@@ -340,7 +323,6 @@ def test_a_line_with_another_number_of_fields_than_the_header_is_refused(format,
 
 @pytest.mark.parametrize("format", ["tsv", "csv"])
 def test_a_malformed_unused_column_is_treated_alike_in_every_line(format):
-    """Text in another encoding in a column that is not read is refused or passed over, early and late in the file."""
     separator = b"\t" if format == "tsv" else b","
     header = separator.join([b"query_id", b"doc_id", b"relevance", b"x"]) + b"\n"
     bad = separator.join([b"q", b"d", b"1", b"caf\xe9"]) + b"\n"
@@ -360,7 +342,6 @@ def test_a_malformed_unused_column_is_treated_alike_in_every_line(format):
 
 
 def test_ids_in_json_are_strings_or_whole_numbers():
-    """Whole numbers keep their digits, however many, also where other lines have strings."""
     lines = [
         {"query_id": 1, "doc_id": 123456789012345678901234567890, "relevance": 1},
         {"query_id": "01", "doc_id": "x", "relevance": 2.5},
@@ -468,7 +449,6 @@ def test_ids_in_parquet_are_strings_or_whole_numbers(ids):
     ids=lambda values: str(values.type),
 )
 def test_numbers_in_parquet_are_of_any_type(values):
-    """They become float64."""
     ids = pa.array(["x", "y"])
 
     assert judgments(parquet_of(ids, ids, values), "a.parquet") == [("x", "x", 1), ("y", "y", 2)]
@@ -485,7 +465,6 @@ def test_whole_numbers_in_parquet_that_float64_cannot_hold_are_rounded_as_they_a
 
 
 def test_row_groups_of_any_size():
-    """Rows come in the order of the file, however it is cut, empty groups too."""
     sink = pa.BufferOutputStream()
     schema = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.float64())])
     with pa.parquet.ParquetWriter(sink, schema) as writer:
@@ -501,7 +480,6 @@ def test_row_groups_of_any_size():
 @pytest.mark.parametrize("column", ["query_id", "doc_id", "relevance"])
 @pytest.mark.parametrize("coded", [False, True])
 def test_a_null_in_parquet_is_refused_with_its_row(column, coded):
-    """Rows count from 1."""
     columns = {"query_id": ["a", "b", "c"], "doc_id": ["a", "b", "c"], "relevance": [1.0, 2.0, 3.0]}
     columns[column][1] = None
     arrays = [pa.array(values).dictionary_encode() if coded else pa.array(values) for values in columns.values()]
@@ -519,7 +497,6 @@ def test_a_null_in_parquet_is_refused_with_its_row(column, coded):
     ],
 )
 def test_columns_of_parquet_of_another_type_are_refused(column, cells):
-    """The message names the column, its type and what to write; an id that is a fraction has several spellings."""
     ids, cells = pa.array(["x", "y"]), pa.array(cells)
     columns = {"query_id": ids, "doc_id": ids, "relevance": TWO, column: cells}
 
@@ -538,7 +515,6 @@ def test_another_format_than_the_ending_says_is_refused():
 
 @pytest.mark.parametrize("damaged", ["cut", "pages", "footer"])
 def test_damaged_parquet_is_refused(damaged):
-    """A file that was cut short, or whose middle or end was overwritten, is named in one line."""
     data = bytearray(encode(JUDGED, "parquet"))
     if damaged == "cut":
         data = data[:-20]
@@ -559,7 +535,6 @@ def test_damaged_parquet_is_refused(damaged):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_file_without_rows_is_refused(format):
-    """Nothing, a header alone, comments alone, blank lines alone, or a table of no rows."""
     name = "a" + SUFFIXES[format]
     data = {"trec": b"# only\n#comments\n\n", "jsonl": b"\n \n"}.get(format) or encode([], format)
 
@@ -593,7 +568,6 @@ def test_spellings_of_one(format, text):
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_nan_and_infinity_are_refused_with_their_line(format, value):
-    """A grade or a score is finite, and JSON's NaN and Infinity are read only to say so."""
     name = "a" + SUFFIXES[format]
 
     message = refused(encode([*JUDGED, ("q", "d", value), ("q", "e", 1.0)], format), name)
@@ -606,7 +580,6 @@ def test_nan_and_infinity_are_refused_with_their_line(format, value):
 @pytest.mark.parametrize("format", TEXT_FORMATS)
 @pytest.mark.parametrize("text", ["NaN", "-inf", "Infinity", "1e999", "1" + "0" * 400], ids=len)
 def test_spellings_of_what_is_not_finite(format, text):
-    """All are refused at their line; what is too great for float64 is infinite."""
     data = encode([*JUDGED, ("q", "d", "@"), ("q", "e", 1.0)], format)
     data = data.replace(b'"@"', b"@").replace(b"@", text.encode())
     name = "a" + SUFFIXES[format]
@@ -680,7 +653,6 @@ def test_a_bad_value_deep_in_a_file_of_many_blocks(format, value):
     ],
 )
 def test_lines_are_those_an_editor_shows(name, text, line):
-    """Comments, blank lines, headers, quoted line breaks and Windows line ends all count as lines."""
     assert names_place(refused(text, name), name, line)
 
 
@@ -694,7 +666,6 @@ def test_lines_are_those_an_editor_shows(name, text, line):
     ],
 )
 def test_the_format_is_the_one_that_is_said_or_that_of_the_ending(name, said, format):
-    """A name that tells nothing means TREC text."""
     path = write(Path(name), encode(JUDGED, format))
 
     assert contents(read_judgments(Source(path, said))) == JUDGED
@@ -702,7 +673,6 @@ def test_the_format_is_the_one_that_is_said_or_that_of_the_ending(name, said, fo
 
 @pytest.mark.parametrize("layout", ["trec", "tsv", "csv"])
 def test_pages_of_blank_lines_are_passed_over(tmp_path, layout):
-    """Rows after more blank lines than are looked at in one go are read; pieces with nothing else are no error."""
     blank = b"\n" * 1000
     lines = encode([("q1", "d1", 1.0), ("q2", "d2", 2.0)], layout, "score").splitlines(keepends=True)
     path = write(tmp_path / f"a{SUFFIXES[layout]}", b"".join([*lines[:-1], blank, lines[-1], blank]))
@@ -716,7 +686,6 @@ def test_pages_of_blank_lines_are_passed_over(tmp_path, layout):
 
 
 def test_a_quoted_field_may_hold_line_ends(tmp_path):
-    """A CSV is not cut within a quoted field, wherever its line ends fall."""
     path = write(
         tmp_path / "a.csv", b"query_id,text,doc_id,score\n" + b'q1,"one\ntwo\nthree",d1,1\n' * 1 + b'q2,"\n\n",d2,2\n'
     )
@@ -726,7 +695,6 @@ def test_a_quoted_field_may_hold_line_ends(tmp_path):
 
 
 def test_every_format_of_a_config_has_a_reader_of_its_name():
-    """The table that configs take their names from names the readers, each with endings of its own."""
     known = formats.FORMATS.values()
     endings = {ending: one.name for one in known for ending in one.suffixes}
 
@@ -752,7 +720,6 @@ def test_quoted_fields_of_tsv(quoting, end):
 
 
 def test_ids_with_blanks_in_trec_text():
-    """Five tabs make six fields, whatever blanks are in them; between blanks such a line is refused."""
     rows = [("q1", "New York", 2.5), ("q1", "Rome", 1.5), ("q 2", "Area 51", 0.5)]
     lines = [f"{query}\tQ0\t{doc} \t{rank}\t{score}\ta tag" for rank, (query, doc, score) in enumerate(rows, 1)]
 
@@ -784,7 +751,6 @@ def test_blanks_in_ids_between_blanks_are_refused(read, line, n_fields, before):
 
 
 def test_a_blank_in_an_id_without_a_tag_is_refused():
-    """There are six fields, but the rank is no number, and the tag is one."""
     message = refusal(read_ranking, write(Path("a.txt"), "q1 Q0 New York 1 2.5\n"))
 
     assert message.startswith("a.txt:1: 6 fields found where ")

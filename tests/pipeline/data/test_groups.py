@@ -1,7 +1,5 @@
 """Clusters and slices: every format of the queries table gives the same, and what cannot be grouped by is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ QUERIES = ["q1", "q2", "q3", "q4"]
 
 
 def groups(name: str, data: bytes | str, *, cluster: str | None = None, slices: tuple[str, ...] = ()) -> Groups:
-    """The groups of `QUERIES` by a queries table of these bytes."""
     further = [*dict.fromkeys(column for column in (cluster, *slices) if column is not None)]
     table = read_queries(write(Path(name), data), further=further)
     return group_queries(QUERIES, table, cluster, slices)
@@ -32,7 +29,6 @@ def members(found: Groups) -> dict[str, list[str]]:
 
 
 def parquet(markets: Any, users: Any) -> bytes:
-    """A table of q1 … with these columns; nothing is known of the types but what Arrow makes of the values."""
     ids = pa.array([f"q{place + 1}" for place in range(len(markets))])
     return table_bytes([ids, pa.array(markets), pa.array(users)], ["query_id", "market", "user"])
 
@@ -54,9 +50,6 @@ SHUFFLED = [("q4", "us", "u2"), ("q9", "fr", ""), ("q1", "de", "u2"), ("q3", "",
     ids=["tsv", "csv", "gzip", "jsonl", "jsonl without null", "parquet", "dictionary"],
 )
 def test_every_format_gives_the_same_groups(name, data):
-    """q1 and q2 are German, q4 American, q3 is of no market; clusters are u1, u10, u2 in the order of their bytes. What
-    the table says of a query that is not evaluated counts for nothing, and its order neither.
-    """
     found = groups(name, data, cluster="user", slices=("market",))
 
     assert members(found) == {"market=de": ["q1", "q2"], "market=us": ["q4"]}
@@ -64,7 +57,6 @@ def test_every_format_gives_the_same_groups(name, data):
 
 
 def test_slices_stand_in_the_order_of_the_config_and_of_their_bytes():
-    """Columns as they are asked for, values by bytes: Z before a, ä last; a value may hold an equals sign or blanks."""
     data = "query_id\tlength\tmarket\nq1\tlong\tä\nq2\ta=b\ta\nq3\tlong\tZ\nq4\t new york \ta\n"
 
     found = groups("a.tsv", data, slices=("market", "length"))
@@ -108,7 +100,6 @@ def test_numbers_as_text(values, expected, format):
 
 
 def test_a_table_of_parts_with_mapped_columns():
-    """The parts are one table, and a column may be named as the config maps it."""
     write(Path("queries/0.tsv"), "id\tland\nq1\tde\nq2\tus\n")
     write(Path("queries/1.csv"), "land,id\nus,q4\nde,q3\n")
 
@@ -148,7 +139,6 @@ def test_what_is_no_column_of_texts_is_refused(name, data, message):
     ],
 )
 def test_a_query_without_cluster_is_refused(name, data, place):
-    """The first by its id, with its row; a query that is not evaluated needs none."""
     assert refusal(groups, name, data, cluster="user") == (
         f"{name}: query 'q2' has no user ({place}), the cluster column; fill it"
     )
@@ -156,7 +146,6 @@ def test_a_query_without_cluster_is_refused(name, data, place):
 
 @pytest.mark.parametrize("n_values", [50, 51])
 def test_fifty_slices_of_a_column_are_the_most(n_values):
-    """A column of more values is refused; queries that are not evaluated may have any."""
     query_ids = [f"q{place}" for place in range(n_values)]
     data = "query_id\thour\n" + "".join(f"{query}\t{query}h\n" for query in [*query_ids, "other", "one more"])
     table = read_queries(write(Path("a.tsv"), data), further=["hour"])
@@ -179,9 +168,6 @@ def test_two_slices_of_one_name_are_refused():
 
 
 def test_other_columns_are_read_where_they_are_asked_for():
-    """Texts and numbers of every column, a gap as None; a column of lists and one that another part lacks are left out,
-    and so is the cluster's. What is not asked for is not read.
-    """
     rows = [{"query_id": "q1", "user": "u", "length": 3, "tags": ["a"], "market": "de", "half": "x"}]
     write(Path("t/a.jsonl"), json_lines(*rows))
     more = [{"query_id": q, "user": "u", "length": 4.5, "tags": None, "market": None} for q in QUERIES[1:]]

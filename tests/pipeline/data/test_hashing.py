@@ -1,7 +1,5 @@
 """Hashes of (query, document): equal for equal pairs, however Arrow stores them, and never trusted alone."""
 
-from __future__ import annotations
-
 import itertools
 import zlib
 from collections.abc import Iterator
@@ -40,7 +38,6 @@ def with_documents(chunks: list[pa.StringArray]):
     margin=st.integers(0, 5),
 )
 def test_storage_does_not_matter(documents, cuts, margin):
-    """Chunks, empty ones too, and slices into longer arrays hash as one plain array does."""
     whole = pa.array(["before"] * margin + documents + ["after"] * margin, pa.string())
     bounds = sorted([0, len(documents), *(min(cut, len(documents)) for cut in cuts)])
     chunks = [whole.slice(margin + begin, end - begin) for begin, end in itertools.pairwise(bounds)]
@@ -49,7 +46,6 @@ def test_storage_does_not_matter(documents, cuts, margin):
 
 
 def test_the_number_of_a_query_decides_and_not_its_code():
-    """Two files that number their queries differently agree once both are given the same numbers."""
     one = rows_of([("a", "d", 1.0), ("b", "d", 1.0)])
     other = rows_of([("b", "d", 1.0), ("a", "d", 1.0)])
 
@@ -112,7 +108,6 @@ def matched(judgments, rows) -> dict[tuple[str, int], tuple[str, str]]:
 
 
 def test_a_document_that_shares_its_hash_with_a_judged_one_is_not_taken_for_it():
-    """With one hash for all documents, the one judged document of each query is found among 20, at its own rank."""
     ranking = [(f"q{query}", f"d{n}", -float(n)) for query in range(5) for n in range(20)]
     judged = [(f"q{query}", f"d{3 * query}", 1.0) for query in range(5)] + [("q5", "d0", 1.0)]
 
@@ -124,7 +119,6 @@ def test_a_document_that_shares_its_hash_with_a_judged_one_is_not_taken_for_it()
 
 @pytest.mark.parametrize("n", [1, 2, 8])
 def test_no_match_is_wrong_however_many_hashes_are_shared(n):
-    """Where judged documents of a query share hashes, what is matched is matched to itself."""
     ranking = [(f"q{query}", f"d{place}", -float(place)) for query in range(5) for place in range(20)]
     judged = [(f"q{query}", f"d{place}", 1.0) for query in range(5) for place in range(0, 25, 2)]
 
@@ -136,7 +130,6 @@ def test_no_match_is_wrong_however_many_hashes_are_shared(n):
 
 
 def test_documents_that_share_a_hash_are_no_repeat():
-    """Judging or ranking different documents of one hash is not refused; ranking one of them twice is."""
     rows = [("q", f"d{n}", float(n)) for n in range(9)]
 
     with colliding(1):

@@ -1,7 +1,5 @@
 """Files that would end the process, fill the memory, wait for ever or flood the screen: each is refused in a line."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
@@ -73,7 +71,6 @@ def special() -> dict[str, str]:
 
 
 def test_what_is_not_a_file_is_refused_before_it_is_opened(special):
-    """A device has no end, and a pipe waits for somebody to write; the message says what it is."""
     for path, what in special.items():
         expected = f"{path}: {what}, not a file; write the data to a file and name that"
         for function in (find_files, read_judgments, read_queries, read_external_metrics):
@@ -100,7 +97,6 @@ def test_standard_input_is_no_file_of_a_config():
 @pytest.mark.parametrize("path", ["a\0b.txt", "x" * 300, "x/" * 3000, "file.txt/below", "nowhere://a", "s3://a\0b/c"])
 @pytest.mark.parametrize("function", [find_files, read_judgments, read_external_metrics])
 def test_what_cannot_be_named_is_refused(path, function):
-    """A NUL, a name that is too long and a URL without a bucket are refused like a file that is missing."""
     write(Path("file.txt"), "q 0 d 1\n")
 
     assert "\0" not in refusal(function, path)
@@ -140,7 +136,6 @@ def repeated(value: Any, n_rows: int) -> pa.Array:
     ("n_rows", "document"), [(300_000, "d" * 10_000), (1, "d" * MEGABYTE), (50_000, "d"), (400_000, "d")]
 )
 def test_parquet_that_holds_more_than_it_may_is_not_read(n_rows, document):
-    """A few bytes can claim a billion rows of one value, or a long text in every row: the footer tells the first."""
     columns = [repeated("q", n_rows), repeated(document, n_rows), pa.array(np.ones(n_rows))]
     path = write(Path("a.parquet"), table_bytes(columns, ["query_id", "doc_id", "relevance"]))
     size = Path(path).stat().st_size
@@ -173,7 +168,6 @@ def test_texts_and_features_of_parquet_are_held_to_the_limit_too():
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("column", [0, 1])
 def test_an_id_of_over_64_kb_is_refused_at_once(format, column):
-    """What is that long is no id: it is refused in its line, and an id of just 65,536 bytes is not."""
     for length, value in ((LONGEST, "é" * (LONGEST // 2)), (100_000, "x" * 100_000), (MEGABYTE, "x" * MEGABYTE)):
         rows = [["q", "d", 1.0] for _ in range(3)]
         rows[1][column] = value
@@ -338,9 +332,6 @@ def test_a_footer_that_contradicts_itself_ends_no_process(value, read):
     ],
 )
 def test_doubled_keys_and_numbers_as_texts_in_json_lines(row, message, slow):
-    """Refused where they are read, as in JSON, by either way of reading: a blank line first takes the slow one. A key
-    that is not read may stand twice.
-    """
     path = write(Path("a.jsonl"), ("\n" if slow else "") + ROW.replace('"d"', '"c"') + "\n" + row + "\n")
 
     assert answered(read_judgments, path) == (message and f"{path}:{2 + slow}: {message}")
@@ -390,7 +381,6 @@ ODDITIES = (
 
 @pytest.mark.parametrize("format", TEXTS)
 def test_odd_bytes_anywhere_are_read_or_refused(format):
-    """At every place of a small file: rows are given, or one line says what is wrong."""
     text = encode([("q1", "d1", 1.0), ("q1", "d2", 0.0)], format)
     for odd in ODDITIES:
         for at in range(len(text) + 1):
@@ -400,7 +390,6 @@ def test_odd_bytes_anywhere_are_read_or_refused(format):
 
 
 def test_a_field_of_csv_beyond_the_limit_of_python_is_read_or_refused():
-    """131,072 characters are what Python's reader takes; Arrow's takes more."""
     long = "x" * (csv.field_size_limit() + 1)
     rows = f"query_id,market,body\nq1,de,{long}\nq2,fr,y\n"
 
@@ -415,7 +404,6 @@ def test_a_field_of_csv_beyond_the_limit_of_python_is_read_or_refused():
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_compressed_files_cut_anywhere_are_refused(ending):
-    """At every byte of the file; a file without a byte is one without rows."""
     whole = compress(encode([("q", f"d{row}", 1.0) for row in range(20)], "trec"), ending)
     for size in range(len(whole)):
         assert answered(read_judgments, write(Path("a.txt" + ending), whole[:size]))
@@ -474,7 +462,6 @@ ODD_COLUMNS: Sequence[pa.Array] = [
 
 @pytest.mark.parametrize("column", ODD_COLUMNS, ids=lambda column: str(column.type))
 def test_columns_of_parquet_of_any_type_are_read_or_refused(column):
-    """As ids, as numbers, as texts of queries, as features of documents and as external scores."""
     n_rows = len(column)
     ids = pa.array([f"i{row}" for row in range(n_rows)], pa.string())
     ones = pa.array(np.ones(n_rows))
@@ -500,7 +487,6 @@ def test_columns_of_parquet_of_any_type_are_read_or_refused(column):
 
 
 def test_parquet_cut_or_changed_anywhere_is_read_or_refused():
-    """At every byte: what is damaged is refused by its own line, whoever reads it."""
     columns = [pa.array([f"i{row}" for row in range(5)]), pa.array([["a", "b"]] * 5), pa.array(["x"] * 5)]
     whole = table_bytes(columns, ["doc_id", "genre", "more"])
     spoiled = [whole[:size] for size in range(0, len(whole), 3)]

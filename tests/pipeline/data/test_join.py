@@ -1,7 +1,5 @@
 """The join against plain dicts and `sorted`: ranks, grades, ties, counts, and the cutting into blocks."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
@@ -92,7 +90,6 @@ def plain_join(judged: Judged, ranked: Judged) -> dict[str, dict]:
 
 
 def unpadded(column: np.ndarray, filler: float) -> list[float]:
-    """A column's entries, once what follows them is known to be padding alone."""
     padded = np.isnan(column) if math.isnan(filler) else column == filler
     n_entries = int((~padded).sum())
     assert padded[n_entries:].all()
@@ -122,7 +119,6 @@ def plain_columns(joined: JudgedOutput, judged: Judged) -> dict[str, dict]:
 
 
 def check_layout(joined: JudgedOutput, n_documents: float = math.nan) -> None:
-    """Shapes and types are those that `JudgedBlock` documents, and blocks hold the queries in their order."""
     for block in joined.blocks:
         n_queries = len(block.query_ids)
         height = len(block.ranks)
@@ -172,7 +168,6 @@ def test_a_hand_worked_join():
 
 @given(JUDGED, RANKED, CELLS, st.sampled_from([1, 7, 100]))
 def test_the_join_is_that_of_plain_dicts(judged, ranked, cells, chunk):
-    """Unsorted and interleaved rows, ties, missing and unjudged queries, any ids: all that a block holds."""
     judgments, ranking = index_judgments(table(judged, chunk=chunk)), table(ranked, chunk=chunk)
     with patch.object(join, "_CELLS", cells):
         joined = join_ranking(judgments, ranking, TREC_EVAL, n_documents=9.0)
@@ -226,7 +221,6 @@ def test_the_judged_share_looks_no_deeper_than_rank_10():
 
 @given(JUDGED, RANKED, st.integers(0, 10))
 def test_the_order_of_rows_and_queries_changes_nothing(judged, ranked, seed):
-    """Shuffled files give the same blocks to the bit; `judgment_row` names the same pair in its own table."""
     other = shuffled(judged, seed)
 
     joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL)
@@ -255,7 +249,6 @@ def test_unjudged_queries_and_documents_do_not_change_a_column(judged, ranked):
 
 @given(JUDGED, RANKED, st.sampled_from([1, 2, 3, 5, 12, 30]))
 def test_blocks_are_cut_as_full_as_their_cells_allow(judged, ranked, cells):
-    """A block of several queries fits into the cells, and the next query would not; judgments alone decide the cut."""
     judgments = index_judgments(table(judged))
     with patch.object(join, "_CELLS", cells):
         blocks = join_ranking(judgments, table(ranked), TREC_EVAL).blocks
@@ -270,7 +263,6 @@ def test_blocks_are_cut_as_full_as_their_cells_allow(judged, ranked, cells):
 
 
 def test_ids_that_look_alike_are_not_joined():
-    """01 is not 1, and a letter with an accent is not the letter and the accent."""
     judged = {("01", "d"): 1.0, ("1", "é"): 1.0, ("1", "07"): 1.0}
     ranked = {("1", "d"): 1.0, ("1", "e\u0301"): 1.0, ("1", "7"): 1.0}
 
@@ -285,7 +277,6 @@ def test_ids_that_look_alike_are_not_joined():
 @pytest.mark.parametrize("gap", [0, 1, 500])
 @pytest.mark.parametrize(("query", "document"), [("q", "judged"), ("q", "other"), ("unjudged", "other")])
 def test_a_document_ranked_twice_is_refused(query, document, gap):
-    """Judged or not, in a judged query or not, next to each other or far apart."""
     rows = [("q", "first", 1.0), (query, document, 1.0), *[(f"q{n % 3}", f"d{n}", 1.0) for n in range(gap)]]
     ranking = rows_of([*rows, (query, document, 1.0), ("q", "last", 1.0)], path="out.tsv")
 
@@ -296,7 +287,6 @@ def test_a_document_ranked_twice_is_refused(query, document, gap):
 
 
 def test_of_several_repeats_the_one_that_ends_first_is_named():
-    """Reading down the file, line 4 is the first that repeats an earlier one."""
     rows = [("q", "a", 1.0), ("q", "b", 1.0), ("q", "c", 1.0), ("q", "c", 1.0), ("q", "a", 1.0), ("q", "a", 1.0)]
 
     assert refusal(index_judgments, rows_of(rows)) == (
@@ -305,7 +295,6 @@ def test_of_several_repeats_the_one_that_ends_first_is_named():
 
 
 def test_the_same_document_for_two_queries_is_no_repeat():
-    """Nor are two documents of one query, nor a pair that is judged and ranked."""
     rows = rows_of([("p", "a", 1.0), ("q", "a", 1.0), ("q", "b", 1.0)])
 
     assert join_ranking(index_judgments(rows), rows, TREC_EVAL).quality.n_rows == 3
@@ -313,7 +302,6 @@ def test_the_same_document_for_two_queries_is_no_repeat():
 
 @given(st.lists(st.tuples(PAIRS, GRADES), min_size=1, max_size=40), RANKED)
 def test_keep_first_keeps_the_first_judgment_of_each_pair(drawn, ranked):
-    """However often a pair is judged, its later judgments might as well not be there."""
     first: Judged = {}
     for pair, grade in drawn:
         first.setdefault(pair, grade)
@@ -374,7 +362,6 @@ def many_ratings(n_queries: int) -> tuple[Judged, Judged]:
 
 
 def test_the_order_of_rows_does_not_change_a_bit_of_an_error():
-    """Ratings and predictions shuffled give the identical figure of every query."""
     rated, predicted = many_ratings(20)
     joined = join_predictions(index_judgments(table(rated)), table(predicted))
 
@@ -385,7 +372,6 @@ def test_the_order_of_rows_does_not_change_a_bit_of_an_error():
 
 @pytest.mark.parametrize("cells", [1, 1 << 17])
 def test_other_queries_do_not_change_a_bit_of_an_error(cells):
-    """A query alone in its dataset has the same figure as among others, whatever block it is in."""
     rated, predicted = many_ratings(20)
     with patch.object(join, "_CELLS", cells):
         joined = join_predictions(index_judgments(table(rated)), table(predicted))
@@ -398,7 +384,6 @@ def test_other_queries_do_not_change_a_bit_of_an_error(cells):
 
 
 def test_duplicate_ratings_that_are_not_kept_are_not_unpaired():
-    """Kept are (u, i) and (u, j): one pair, one rating without prediction and one prediction without rating."""
     rated = rows_of([("u", "i", 1.0), ("u", "i", 2.0), ("u", "j", 3.0)])
     predicted = rows_of([("u", "i", 1.5), ("u", "k", 1.0)])
 
@@ -439,10 +424,6 @@ def catalogue(*names: str) -> Catalogue:
 
 @given(JUDGED, RANKED, st.lists(DOCUMENTS, min_size=1, unique=True))
 def test_the_codes_of_what_was_recommended(judged, ranked, documents):
-    """At each rank of each judged query stands the document's place in the catalogue, or a number of its own.
-
-    Where the judgments have the document, its grade stands beside it.
-    """
     joined = recommended(index_judgments(table(judged)), ranked, TREC_EVAL, catalogue(*documents))
 
     block = joined.catalogue
@@ -462,7 +443,6 @@ def test_the_codes_of_what_was_recommended(judged, ranked, documents):
 
 @given(JUDGED, RANKED, st.integers(1, 5))
 def test_codes_go_no_deeper_than_is_asked_for(judged, ranked, depth):
-    """The first ranks of the codes that are made without a limit, and their grades."""
     judgments = index_judgments(table(judged))
     whole = recommended(judgments, ranked, TREC_EVAL, catalogue("a")).catalogue
     found = recommended(judgments, ranked, TREC_EVAL, catalogue("a"), depth).catalogue

@@ -1,7 +1,5 @@
 """Grades that look like ratings, of which nothing says which are relevant."""
 
-from __future__ import annotations
-
 import pytest
 
 from rankledger.metrics.measure import Measure
@@ -36,7 +34,6 @@ def test_other_ratings(grades, said):
 
 
 def test_gains_that_a_choice_does_not_change():
-    """One to three stars gain in nDCG, whatever is relevant; measures that count relevant documents are not named."""
     stars = (1, 2, 3, 4, 5)
 
     assert warning(*stars, measures=("ndcg@10", "dcg(gain=exponential)@5", "r@10"), relevant=4) == (
@@ -65,5 +62,4 @@ def test_a_choice_that_no_grade_reaches():
     ],
 )
 def test_grades_that_say_which_are_relevant(grades, options):
-    """So do the dataset, and measures that all choose or need no `rel`."""
     assert warning(*grades, **options) is None

@@ -1,7 +1,5 @@
 """Files in the exact form that other tools write, read without configuration; each says where its form comes from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial
@@ -123,7 +121,6 @@ FILES: list[tuple[str, str | bytes, Read, list[tuple[str, str, float]], str, str
 
 @pytest.mark.parametrize(("path", "data", "read", "rows", "tool", "line"), FILES)
 def test_files_of_a_tool_are_recognised(path, data, read, rows, tool, line):
-    """The rows are what the tool wrote; the line of the remark, in the config, gives the same without a remark."""
     found = read(write(Path(path), data))
     pasted = read(Source(path, columns=dict(pair.split(": ") for pair in line.split(", "))))
 
@@ -140,7 +137,6 @@ BEIR_CORPUS = '{"_id": "MED-10", "title": "Statin", "text": "…", "metadata": {
 
 
 def test_tables_of_ids_are_recognised_by_one_name():
-    """BEIR's queries and corpus, MovieLens' movies and RecBole's items name queries or documents alone."""
     queries = read_queries(write(Path("queries.jsonl"), BEIR_QUERIES), others=True)
     corpus = read_documents(write(Path("corpus.jsonl"), BEIR_CORPUS))
     movies = read_documents(write(Path("movies.csv"), MOVIES), features=["genres"])
@@ -170,7 +166,6 @@ def test_tables_of_ids_are_recognised_by_one_name():
     ],
 )
 def test_names_that_can_mean_one_column_alone_are_read(header, read, line):
-    """A remark has the line that they stand for; a distance, a second id or a bare score is not taken for anything."""
     rows = read(write(Path("a.csv"), f"{header}\nq1,d1,1\nq1,d2,2\n"))
 
     assert contents(rows) == [("q1", "d1", 1), ("q1", "d2", 2)]
@@ -198,7 +193,6 @@ def test_our_own_column_names_need_no_remark():
     ],
 )
 def test_ambiguous_columns_are_refused_with_the_line_to_paste(header, read, line):
-    """Two tools' ids, unknown names, a missing value: the line names columns whose names have one meaning alone."""
     message = refusal(read, write(Path("a.csv"), f"{header}\n{','.join('1' for _ in header.split(','))}\n"))
 
     assert message.startswith("a.csv:1: no column '")
@@ -222,7 +216,6 @@ def test_a_rank_that_is_a_score_is_refused():
     [("a.tsv", "qid\tdocno\trank\n"), ("a.jsonl", ""), ("a.parquet", ""), ("a.csv", "qid,docno,rank\n")],
 )
 def test_ranges_are_recognised_as_the_whole_file_is(path, header, n_rows):
-    """However a file is cut, all of its ranges have the layout that its beginning has."""
     rows = [(f"q{query}", f"d{rank}", rank) for query in range(3) for rank in range(1, 5)]
     sign = "\t" if path.endswith("tsv") else ","
     lines = header + "".join(sign.join(map(str, row)) + "\n" for row in rows)
@@ -314,7 +307,6 @@ def test_lines_without_a_header_are_recognised(path, data, read, rows, line):
 @pytest.mark.parametrize("data", ["q d1 3\nq d2 1\nq d3 2\n", "q d1 5\nq d2 7\n", "q d1 0\nq d2 0\n", "q 1 2\nr 2 1\n"])
 @pytest.mark.parametrize("path", ["a.tsv", "a.txt"])
 def test_a_third_field_that_may_be_a_rank_or_a_score_is_refused(path, data):
-    """Whole numbers that are neither 1 to n nor falling: read the wrong way, the last document would be first."""
     message = refusal(read_ranking, write(Path(path), data.replace(" ", "\t")))
 
     assert message == (
@@ -336,7 +328,6 @@ def test_a_run_named_as_judgments_is_refused():
 
 @pytest.mark.parametrize("last", ["q9\td\t0.5", "q9\td\t-1"])
 def test_a_score_far_behind_ranks_is_refused(last):
-    """The beginning has ranks, so every row must have one: its line is named, in ranges as in the whole file."""
     text = "".join(f"q{query}\td{rank}\t{rank}\n" for query in range(4_000) for rank in range(1, 4))
     path = write(Path("run.tsv"), f"{text}{last}\n")
     messages = {refusal(read_ranking, path), *(refusal(list, RankingRanges(path, n_rows=n)) for n in (1_000, 10**6))}
@@ -349,7 +340,6 @@ def test_a_score_far_behind_ranks_is_refused(last):
 
 @pytest.mark.parametrize("ending", ["", "z\td1\t5\n"])
 def test_ranges_without_a_header_have_one_layout(ending):
-    """A range that looks otherwise, alone, is read as the beginning of the file is; the sample is of no cut."""
     text = "".join(f"q{query}\td{rank}\t{rank}\n" for query in range(9_000) for rank in (1, 2)) + ending
     path = write(Path("run.tsv"), text)
     whole = contents(read_ranking(path))
@@ -377,7 +367,6 @@ def beir_folder(*splits: str) -> Path:
 @pytest.mark.parametrize("splits", [("test", "train", "dev"), ("test",), ("dev",)])
 @pytest.mark.parametrize("end", ["", "/"])
 def test_a_folder_of_beir_means_its_test_judgments(splits, end):
-    """Those of the test split, or of the only split; the remark names the file."""
     found = read_judgments(f"{beir_folder(*splits)}{end}")
 
     assert contents(found) == [("PLAIN-2", "MED-10", 1.0)]

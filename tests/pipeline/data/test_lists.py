@@ -1,7 +1,5 @@
 """One row per query with its documents as a list, in the form that tools write; each says where its form comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,12 +28,10 @@ Triples = list[tuple[str, str, float]]
 
 
 def ranked(**documents: str) -> Triples:
-    """What lists without scores mean: the negative of 1, 2 and so on in each."""
     return [(query, doc, -float(rank)) for query, own in documents.items() for rank, doc in enumerate(own.split(), 1)]
 
 
 def graded(**documents: str) -> Triples:
-    """What lists of judgments mean: 1 for each document."""
     return [(query, doc, 1.0) for query, own in documents.items() for doc in own.split()]
 
 
@@ -163,7 +159,6 @@ FILES: list[tuple[str, str | bytes, Read, Triples, str, str]] = [
 
 @pytest.mark.parametrize(("path", "data", "read", "rows", "what", "line"), FILES)
 def test_lists_are_recognised(path, data, read, rows, what, line):
-    """The rows are what the tool means; the line of the remark, in the config, gives the same without a remark."""
     found = read(write(Path(path), data))
     pasted = read(Source(path, columns=dict(pair.split(": ") for pair in line.split(", "))))
 
@@ -185,7 +180,6 @@ def test_our_own_column_names_need_no_remark():
 )
 @pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.int32(), pa.dictionary(pa.int32(), pa.string())])
 def test_every_list_of_arrow_is_read(kind, type):
-    """Of whatever length its offsets are, ids as texts, numbers or a dictionary; a null is an empty list."""
     values = [1, 2, 3, 1] if pa.types.is_integer(type) else ["1", "2", "3", "1"]
     empty = [] if isinstance(kind(type), pa.FixedSizeListType) else [None]  # which Arrow cannot read again
     lists = pa.array([values[:2], values[2:], *empty], kind(type))
@@ -311,7 +305,6 @@ def test_a_line_with_another_number_of_fields_is_named():
 
 
 def test_the_id_of_a_query_is_told_from_its_text():
-    """`query` beside `id` is what was asked; alone it is the query."""
     both = json_lines({"id": "q1", "query": "Why?", "retrieved": ["a"]})
     alone = json_lines({"query": "q1", "retrieved": ["a"], "k": 1})
 
@@ -321,7 +314,6 @@ def test_the_id_of_a_query_is_told_from_its_text():
 
 @pytest.mark.parametrize("cell", ["7", "null", "1.5", "true", '{"a": 1}', '["a"]'])
 def test_wrong_ids_in_json_lines_are_refused_by_line(cell):
-    """A list of lists, of fractions or of truth values has no ids; a whole number is one."""
     text = f'{{"query_id": "p", "doc_id": ["a"]}}\n{{"query_id": "q", "doc_id": ["a", {cell}]}}\n'
     path = write(Path("a.jsonl"), text)
     if cell == "7":
@@ -358,7 +350,6 @@ def test_a_query_with_two_lists_is_refused(path, n_rows):
 
 
 def write_lists(path: str, rows: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """The rows as a file of the path's format; as Parquet each is a row group."""
     if path.endswith("parquet"):
         columns = [pa.array([query for query, _ in rows]), pa.array([list(own) for _, own in rows])]
         return write(Path(path), table_bytes(columns, ["user_id", "recs"], row_group_size=1))
@@ -376,7 +367,6 @@ LIST = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=5)
 )
 @pytest.mark.parametrize("path", ["a.jsonl", "a.parquet", "a.csv", "a.tsv"])
 def test_lists_give_the_rows_of_a_file_with_a_row_per_document(path, lists, n_rows):
-    """However they are cut, in every format: the ranks are those that the order of the list says."""
     if not any(len(own) > 1 for own in lists.values()):
         return  # nothing tells it from a file of pairs
     ranges = RankingRanges(write_lists(path, [*lists.items()]), n_rows=n_rows)
@@ -387,7 +377,6 @@ def test_lists_give_the_rows_of_a_file_with_a_row_per_document(path, lists, n_ro
 
 @pytest.mark.parametrize("path", ["a.jsonl", "a.parquet", "a.csv", "a.tsv"])
 def test_the_rank_of_a_document_is_placed_in_its_row(path):
-    """A document that a list has twice is named with the row of the list, also in a later range."""
     judged = write(Path("qrels.txt"), "q2 0 d 1\n")
     dataset = read_dataset(PlannedDataset(Source(judged)), TREC_EVAL)
     run = write_lists(path, [("q1", ["a", "b"]), ("q2", ["d", "e", "d"]), ("q3", ["a"])])
@@ -399,7 +388,6 @@ def test_the_rank_of_a_document_is_placed_in_its_row(path):
 
 
 def test_lists_by_their_order_where_a_profile_ranks_by_rank():
-    """`ties: rank_column` takes the order, or the rank of an object, and not the score."""
     ordered = write(Path("a.jsonl"), json_lines({"query_id": "q", "predictions": ["a", "b"], "scores": [1, 2]}))
     objects = write(
         Path("b.jsonl"), json_lines({"query_id": "q", "results": [{"id": "a", "rank": 2}, {"id": "b", "rank": 1}]})
@@ -411,7 +399,6 @@ def test_lists_by_their_order_where_a_profile_ranks_by_rank():
 
 @pytest.mark.parametrize("of", [pandas.DataFrame, pa.table])
 def test_lists_in_memory_are_recognised_as_those_of_files(of):
-    """Data frames and Arrow tables with a column of lists; with scores, they are lists, too."""
     table = of({"user_id": ["u", "v"], "recs": [["a", "b"], ["c"]], "scores": [[2.0, 1.0], [0.5]]})
     held = hold("outputs['als']", table, ("query_id", "doc_id", "score"))
     found = read_ranking(Source("outputs['als']", held=held))
@@ -434,7 +421,6 @@ def test_single_documents_are_lists_if_the_config_says_so():
 
 
 def test_a_name_of_the_config_that_is_not_there_is_refused_as_any_other():
-    """The message has the columns that are there, not another meaning of them."""
     path = write(Path("a.jsonl"), SCORED)
 
     assert refusal(read_ranking, Source(path, columns={"doc_id": "recommendation"})).startswith(
@@ -446,7 +432,6 @@ def test_a_name_of_the_config_that_is_not_there_is_refused_as_any_other():
 
 
 def test_texts_and_features_are_no_lists():
-    """A queries table named as a ranking lacks its columns; a column of lists beside pairs is passed over."""
     assert "no column 'doc_id'" in refusal(read_ranking, write(Path("a.csv"), "query_id,text\nq,why is that\n"))
     labelled = write(Path("a.jsonl"), json_lines({"text": "why is that", "labels": ["question"]}))
     assert refusal(read_judgments, labelled).startswith("a.jsonl: labels looks like lists; if they are the relevant")
@@ -480,7 +465,6 @@ def test_ids_between_other_signs_than_blanks_are_refused(sign, names, name):
 
 
 def test_an_id_with_a_sign_stands_between_blanks_or_in_quotation_marks():
-    """What the message advises is read, and ids between blanks may hold such signs."""
     quoted = "query_id,predictions\nq1,\"['d,2', 'd1']\"\nq2,\"['d,3']\"\n"
     plain = "query_id,predictions\nq1,en|2 en|1\nq2,en|3\n"
 
@@ -491,7 +475,6 @@ def test_an_id_with_a_sign_stands_between_blanks_or_in_quotation_marks():
 @pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "NaT"])
 @pytest.mark.parametrize("cells", ["['d0']\nq1,\"['d2', {}, 'd1']\"", "d0 d9\nq1,d2 {} d1"])
 def test_a_missing_id_in_a_cell_is_refused(word, cells):
-    """These are the words that Python, NumPy and pandas write for what is missing. It takes no rank."""
     path = write(Path("r.csv"), f"query_id,predictions\nq0,{cells.format(word)}\n")
 
     assert refusal(read_ranking, path) == "r.csv: a doc_id is null (line 3); fill it or remove it"

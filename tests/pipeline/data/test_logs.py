@@ -1,7 +1,5 @@
 """Logs: every format gives the same sums of a query, and what cannot stand in a log is refused with its row."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +52,6 @@ def test_every_format_gives_the_same_sums(ending):
 
 
 def test_a_weight_comes_before_what_it_could_be_made_of():
-    """With a column `weight` propensities are not read, whatever stands there; and no column that no measure needs."""
     text = "query_id,clicked,weight,propensity,dwell\nq1,1,0.5,0,x\nq1,0,1.5,0,y\n"
     rows = {"query_id": ["q1", "q1"], "clicked": [1, 0], "weight": [0.5, 1.5], "propensity": ["x", "y"]}
     files = [write(Path("a.csv"), text), write(Path("a.parquet"), parquet_table(**rows))]
@@ -97,7 +94,6 @@ def test_a_cell_that_cannot_be_is_refused(column, value, problem):
 
 
 def test_a_column_that_is_missing_is_named():
-    """A weight may be made of two other columns; the error names the one that is missing."""
     lacking = "no column 'weight', and no 'propensity' with 'probability' instead"
     assert refused("query_id,clicked\nq1,1\n") == f"a.csv: {lacking}; add them, or map them with `columns`"
     assert refused("query_id,clicked,propensity\nq1,1,1\n").startswith("a.csv:1: no column 'probability' among ")
@@ -109,7 +105,6 @@ def test_a_column_that_is_missing_is_named():
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 def test_a_team_that_is_a_name_or_a_count_says_what_to_write(name):
-    """Of A and B, or 1 and 2, no file says which is the model, so the message says what to write instead."""
     remedy = "write 1 where this model contributed the document, 0 where the other did, or the probability"
     for team, found in (("A", "a{}:{}: team 'A' is not a number; "), (2, "a{}: team 2 (line {}) is outside 0 to 1; ")):
         row = {"query_id": "u", "impression_id": "i", "clicked": 1, "team": team}
@@ -168,11 +163,9 @@ def test_the_interval_of_the_mean_weight_is_that_of_clusters():
     ],
 )
 def test_a_log_is_a_table_with_names(name, data, problem):
-    """JSON of one object has one row for a query, and TREC text no names of columns."""
     assert problem in refusal(read_log, Source(write(Path(name), data)), [Measure.parse("ips")])
 
 
 def test_a_log_has_rows_and_no_labels():
-    """An empty file is refused, and `select`, which is for other tools' results."""
     assert refused("query_id,clicked\n", "ctr") == "a.csv: no rows; write the file again"
     assert refused(TEXT, "ctr", select={"task": "a"}) == "a.csv: `select` has no effect on logs; remove it"

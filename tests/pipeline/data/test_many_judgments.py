@@ -1,7 +1,5 @@
 """Judgments that are too many for one index: the join and its messages are those of a few."""
 
-from __future__ import annotations
-
 import pickle
 from unittest.mock import patch
 
@@ -33,7 +31,6 @@ def judged_and_ranked(seed):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("scattered", [False, True])
 def test_an_index_per_part_finds_what_one_index_finds(seed, scattered):
-    """Whether the rows of a query stand together or not, and whatever the grades, hits and blocks are the same."""
     judged, ranked = judged_and_ranked(seed)
     if scattered:
         np.random.default_rng(seed).shuffle(judged)
@@ -52,7 +49,6 @@ def test_an_index_per_part_finds_what_one_index_finds(seed, scattered):
 
 @pytest.mark.parametrize("scattered", [False, True])
 def test_a_pair_that_is_judged_twice_is_refused_or_keeps_its_first_judgment(scattered):
-    """The message names the two lines, and `keep_first` keeps the grade of the first one, as for few judgments."""
     pairs = [(f"q{number}", "a", 1.0) for number in range(20)]
     pairs = [*pairs[1:], pairs[0], ("q7", "a", 3.0)] if scattered else [*pairs[:8], ("q7", "a", 3.0), *pairs[8:]]
 
@@ -65,7 +61,6 @@ def test_a_pair_that_is_judged_twice_is_refused_or_keeps_its_first_judgment(scat
 
 
 def test_documents_on_disk_are_those_of_the_file(tmp_path):
-    """More rows than are kept in memory: ids of any length come back, also in another process; messages name lines."""
     lines = [f"q{number // 3} 0 {'é' * (number % 5)}d{number} {number % 4}" for number in range(60)]
     path = tmp_path / "qrels.txt"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

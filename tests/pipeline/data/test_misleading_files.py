@@ -1,7 +1,5 @@
 """Files whose layout misleads: what is read is right, and what is refused is refused with its cause."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -44,7 +42,6 @@ PAIRS = [("u1", "a", 1.0), ("u2", "b", 1.0)]
     ],
 )
 def test_pairs_without_any_grade_have_grade_1(path, data, ids):
-    """As a list of documents per query has: whoever writes pairs and times alone says that these were chosen."""
     rows = read_judgments(write(Path(path), data))
 
     assert contents(rows) == PAIRS
@@ -61,7 +58,6 @@ def test_pairs_without_any_grade_have_grade_1(path, data, ids):
     ],
 )
 def test_pairs_with_something_that_may_be_a_grade_have_none(path, data):
-    """A further number, or a grade that the first object lacks, may say that the document is not relevant."""
     assert (
         "map it with columns: {relevance: …}" in refusal(read_judgments, write(Path(path), data)) or path == "a.jsonl"
     )
@@ -69,7 +65,6 @@ def test_pairs_with_something_that_may_be_a_grade_have_none(path, data):
 
 
 def test_a_label_of_recbole_is_a_grade():
-    """Its atomic files have `label:float` for implicit feedback, and `rating:float` for ratings."""
     data = "user_id:token\titem_id:token\tlabel:float\nu1\ta\t1.0\nu1\tx\t0.0\n"
 
     assert contents(read_judgments(write(Path("a.inter"), data))) == [("u1", "a", 1.0), ("u1", "x", 0.0)]
@@ -79,7 +74,6 @@ def test_a_label_of_recbole_is_a_grade():
     ("grade", "warns"), [(964982703, True), (1704067200000, True), (2_000_000, True), (90_000, False)]
 )
 def test_grades_that_are_times_are_warned_of(grade, warns):
-    """Seconds and milliseconds since 1970, and ids, are no grades; counts of plays may be."""
     judged = index_judgments(read_judgments(write(Path("a.txt"), f"u1 0 a {grade}\nu1 0 b 0\n")))
 
     found = rating_like_relevance(judged, [Measure.parse("ndcg@10")], None)
@@ -126,7 +120,6 @@ STARS = "A39HT,0205616461,5.0,1369699200\nA39HT,0558925278,3.0,1355443200\nA00XX
 @pytest.mark.parametrize("n_rows", [1, 2, 1000])
 @pytest.mark.parametrize(("path", "sign"), [("a.csv", ","), ("a.tsv", "\t")])
 def test_fields_of_a_table_without_a_header_are_named_by_number(path, sign, n_rows):
-    """As those of TREC text; the first line is a row, whatever range it is read in."""
     write(Path(path), STARS.replace(",", sign))
     rated = read_pairs(Source(path, columns={"query_id": "1", "doc_id": "2", "rating": "3"}), "rating")
     ranked = RankingRanges(Source(path, columns={"query_id": "1", "doc_id": "2", "score": "3"}), n_rows=n_rows)
@@ -138,7 +131,6 @@ def test_fields_of_a_table_without_a_header_are_named_by_number(path, sign, n_ro
 
 
 def test_names_that_are_numbers_are_names():
-    """pandas writes them for a frame without names, from 0 on; a first line of numbers from 1 on may be a row."""
     named = Source(write(Path("a.csv"), "0,1,2,3\n9,q,d,0.5\n"), columns={"query_id": "1", "doc_id": "2", "score": "3"})
     rows = Source(write(Path("b.csv"), "1,2,3\n1,3,2\n"), columns={"query_id": "1", "doc_id": "2", "score": "3"})
 
@@ -152,7 +144,6 @@ COLBERT = "1\t31\t1\t28.5\n1\t30\t2\t27.5\n2\t40\t1\t19.25\n"
 @pytest.mark.parametrize("path", ["ranking.tsv", "ranking.txt"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_query_document_rank_and_score_are_a_ranking(path, first):
-    """ColBERT's `ranking.tsv`; ranks may begin with 0."""
     lines = [line.split("\t") for line in COLBERT.splitlines()]
     text = "".join(f"{q}\t{d}\t{int(rank) - 1 + first}\t{score}\n" for q, d, rank, score in lines)
     write(Path(path), text)
@@ -231,7 +222,6 @@ LISTED = "found a JSON list in place of one object a line. Set `format: json`, o
 @pytest.mark.parametrize("begin", ["", "\n", "\ufeff"])
 @pytest.mark.parametrize("read", [read_judgments, read_ranking, read_pairs, read_queries, read_documents])
 def test_a_json_list_in_json_lines_is_called_so_by_every_reader(read, begin, indent):
-    """Whatever is read, the format that the message names reads the same row."""
     row = {"query_id": "q", "doc_id": "a", "relevance": 1, "score": 1}
     path = write(Path("a.jsonl"), begin + json.dumps([row], indent=indent))
 
@@ -249,7 +239,6 @@ def test_lines_that_are_lists_of_values_are_no_table(read):
 @pytest.mark.parametrize("further", ["", ",time"])
 @pytest.mark.parametrize("ids", ["query_id,doc_id", "user_id,item_id"])
 def test_several_ids_in_a_cell_of_pairs(ids, further):
-    """Between blanks they are several, as in rankings. A sign may stand within an id, so it is refused, as there."""
     end = further and ",7"
     several = write(Path("a.csv"), f'{ids}{further}\nq,"a b c"{end}\nr,a{end}\n')
     signed = write(Path("b.csv"), f"{ids}{further}\nq,a|b{end}\nr,a{end}\n")
@@ -264,7 +253,6 @@ def test_several_ids_in_a_cell_of_pairs(ids, further):
 
 
 def test_a_column_of_pairs_that_the_config_names_may_have_a_row_per_document():
-    """Blanks in other columns, and a query that returns after many others, make no lists."""
     rows = [(f"u{number}", "a", 0.0) for number in range(150)] + [("u0", "b", 0.0)]
     text = "u,i,title\n" + "".join(f"{user},{item},The Matrix\n" for user, item, _ in rows)
 
@@ -280,7 +268,6 @@ MAPPED = {"query_id": "a", "doc_id": "b", "score": "c"}
 
 @pytest.mark.parametrize("orient", ["index", "columns", "list"])
 def test_a_table_of_pandas_with_names_that_mean_nothing(orient):
-    """Its columns are named, as for a CSV file, and the mapping that the message asks for reads its rows."""
     frame = pandas.DataFrame({"a": ["q", "r", "s"], "b": ["x", "y", "x"], "c": [0.5, 1.5, 0.25]})
     path = write(
         Path("a.json"), json.dumps(json.loads(frame.to_json()) if orient == "columns" else frame.to_dict(orient))
@@ -303,7 +290,6 @@ def test_a_table_of_pandas_with_names_that_mean_nothing(orient):
     ],
 )
 def test_what_is_found_in_place_of_numbers_by_document(content, problem):
-    """A message has the file, what is there, and two shapes, each of which is read."""
     assert refusal(read_ranking, write(Path("a.json"), json.dumps(content))) == f"a.json: {problem}. {SHAPES}"
     for good in ({"q": {"a": 0.5}}, [{"query_id": "q", "doc_id": "a", "score": 0.5}]):
         assert contents(read_ranking(write(Path("b.json"), json.dumps(good)))) == [("q", "a", 0.5)]

@@ -1,7 +1,5 @@
 """Files that moved: found again by their bytes, or by their names, and read by links in the order they had."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -31,7 +29,6 @@ def test_a_file_is_found_by_its_bytes_at_any_depth_and_of_any_name(tmp_path):
 
 
 def test_only_files_of_the_size_are_read(tmp_path, monkeypatch):
-    """In a folder of large outputs nothing is hashed that cannot be meant."""
     written(tmp_path / "large", b"x" * 1_000)
     path = written(tmp_path / "small", b"x")
     files = MovedFiles(tmp_path)
@@ -45,7 +42,6 @@ def test_only_files_of_the_size_are_read(tmp_path, monkeypatch):
 
 
 def test_a_namesake_is_the_file_whose_path_ends_most_alike(tmp_path):
-    """Of two files of the name the one in a folder of the same name; where neither is more alike there is none."""
     news = written(tmp_path / "moved/news/qrels.txt", b"1")
     written(tmp_path / "moved/web/qrels.txt", b"2")
     files = MovedFiles(tmp_path)
@@ -61,7 +57,6 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 
 def test_parts_are_read_in_the_order_in_which_they_were(tmp_path):
-    """Though their names, hidden ones and equal ones among them, would put or leave them otherwise."""
     names = ["part=2/data.tsv", "part=1/data.tsv", "_b.tsv", ".a.tsv.gz"]
     files = [written(tmp_path / "now" / str(place), name.encode()) for place, name in enumerate(names)]
 

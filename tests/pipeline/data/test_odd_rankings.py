@@ -1,7 +1,5 @@
 """Outputs that are likely not what they seem: ranks in place of scores, and queries that find themselves."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from pathlib import Path
 
@@ -42,7 +40,6 @@ def quality_of(folder: Path, rows: list[tuple[str, str, float]], n_rows: int = 1
     scattered=st.booleans(),
 )
 def test_the_counts_are_those_of_a_loop(tmp_path_factory, lists, shapes, n_rows, scattered):
-    """Queries that find themselves first, and those whose scores rise, judged or not, in ranges of any size."""
     scores = {"ranks": lambda place: place * 1.5, "falling": lambda place: -float(place), "tied": lambda _: 1.0}
     rows = [
         (query, doc, scores[shape](place))
@@ -82,7 +79,6 @@ RISING = "the scores of every query rise down the file"
     ],
 )
 def test_warnings_of_odd_rankings(tmp_path, rows, warning):
-    """Ranks or distances if every query's scores rise; queries that are documents if most find themselves."""
     found = [*odd_rankings(3, quality_of(tmp_path, rows), dataset(tmp_path).judgments)]
 
     assert [text[: len(warning)] for text in found] == [warning] if warning else found == []
@@ -93,7 +89,6 @@ def test_warnings_of_odd_rankings(tmp_path, rows, warning):
     [("bm25", False), ("_distance", True), ("l2_distance", True), ("loss", True), ("perplexity", True), ("nll", True)],
 )
 def test_a_column_that_the_config_names_is_the_score(tmp_path, column, warns):
-    """It may rise, as a file may be sorted by it, but a distance is better if lower."""
     found = [*odd_rankings(3, quality_of(tmp_path, RANKED), dataset(tmp_path).judgments, column)]
 
     assert (
@@ -116,7 +111,6 @@ def test_scores_that_only_single_precision_makes_equal_are_warned_of(tmp_path):
 
 
 def test_queries_that_judge_themselves_may_find_themselves(tmp_path):
-    """Where two of three queries have their own document judged, it may well come first."""
     judged = dataset(tmp_path, [("a", "a", 1), ("b", "b", 2), ("c", "a", 1)]).judgments
 
     assert [*odd_rankings(3, quality_of(tmp_path, OWN), judged)] == []

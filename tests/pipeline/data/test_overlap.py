@@ -1,7 +1,5 @@
 """Ids that match nothing: the likely cause, an id of each side, and what is no mismatch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -81,13 +79,11 @@ def test_an_unknown_cause_is_not_guessed(ours, theirs):
 
 
 def test_most_matches_decide():
-    """Without 'm1' one id would match, without 'm' all three do."""
     assert likely_cause(["m11", "m12", "m13"], ["11", "12", "13", "2"]) == ("m11", "11", "remove the prefix 'm'")
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("Cafe\u0301", "Caf\u00e9"), ("d1\u200b", "d1"), ("\ufeffd1", "d1")])
 def test_what_cannot_be_seen_is_spelled_out(ours, theirs):
-    """As escapes of Python, in both ids; ids that differ visibly stay as they are."""
     message = joined(dataset(f"q1\t0\t{theirs}\t1\n"), ours).unmatched[0]
 
     assert f"such as '{ascii(ours)[1:-1]}'; the judgments have '{ascii(theirs)[1:-1]}': " in message
@@ -121,7 +117,6 @@ def test_documents_that_are_damaged_in_part_are_warned_of_with_both_counts(damag
 @pytest.mark.parametrize("kind", ["rankings", "ratings"])
 @pytest.mark.parametrize(("damage", "remedy"), N_LIKE)
 def test_queries_that_are_damaged_in_part_are_warned_of(damage, remedy, kind):
-    """5 of 20; those with the prefix and those without are both counted."""
     lines = "".join(
         f"{n}1\t{0 if kind == 'rankings' else 'd'}\t{'d' if kind == 'rankings' else 1}\t1\n" for n in range(20)
     )
@@ -141,7 +136,6 @@ def test_queries_that_are_damaged_in_part_are_warned_of(damage, remedy, kind):
 
 @pytest.mark.parametrize("documents", [["12", "99"], ["12", "M140", "x13"], ["12", "13", "013"], ["12", "a", "b:c"]])
 def test_other_documents_are_not_taken_for_judged_ones(documents):
-    """Unjudged ones, one that ends as a judged one does by chance, one whose like is retrieved, and other words."""
     assert joined(dataset(), *documents).quality.look_alikes == ""
 
 
@@ -165,7 +159,6 @@ def test_a_ranking_without_a_known_document_is_refused_with_an_id_of_each_side()
     ],
 )
 def test_known_documents_are_no_mismatch(found, documents):
-    """Those that are judged for any query with any grade, or stand in the catalogue."""
     assert joined(dataset(**found), *documents).unmatched is None
 
 
@@ -193,7 +186,6 @@ def test_a_ranking_of_other_queries_is_refused():
     ],
 )
 def test_predictions_without_a_rated_pair_are_refused(row, message):
-    """No query, no document, or both without the pair: nothing could be measured."""
     found = dataset(RATED, kind="ratings")
     output = write_here("out.tsv", f"query_id\tdoc_id\tprediction\n{row}\t3\n")
 

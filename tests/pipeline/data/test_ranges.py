@@ -1,7 +1,5 @@
 """Rankings read range by range: what the join gives, and what is refused, is that of the whole output."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import hashlib
@@ -118,7 +116,6 @@ def outputs(draw: st.DrawFn) -> tuple[str, bytes]:
 def test_ranges_give_what_the_whole_gives(
     tmp_path_factory, dataset, excluding, output, n_rows, at_a_time, ties, precision, excludes
 ):
-    """Ranges of a few rows, some side by side: every bit of the join, counts, digests, the whole message if refused."""
     dataset = excluding if excludes else dataset
     suffix, data = output
     path = write(tmp_path_factory.getbasetemp() / f"output{suffix}", data)
@@ -129,14 +126,12 @@ def test_ranges_give_what_the_whole_gives(
 
 
 def lines_of(*queries: str, n_documents: int = 3) -> list[str]:
-    """Lines of TREC text: so many documents of each query, a tie at the top."""
     documents = "abcdefghijklmnop"[:n_documents]
     return [f"{query} Q0 {name} 1 {max(place, 1)} t\n" for query in queries for place, name in enumerate(documents)]
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 4])
 def test_a_query_may_be_longer_than_several_ranges(tmp_path, dataset, n_rows):
-    """Twelve documents of one query in ranges of one to four rows, between two shorter queries."""
     text = lines_of("u1") + lines_of("q1", n_documents=12) + lines_of("q2")
     path = write(tmp_path / "run.txt", "".join(text))
 
@@ -145,7 +140,6 @@ def test_a_query_may_be_longer_than_several_ranges(tmp_path, dataset, n_rows):
 
 
 def test_ranges_are_cut_by_the_input(tmp_path):
-    """Lines of 13 bytes: a range of two rows ends at the first line end at or behind each 26 bytes."""
     path = write(tmp_path / "run.txt", "".join(f"q{row} Q0 d 1 1 t\n" for row in range(5)))
 
     ranges = [[row[0] for row in contents(rows)] for rows in RankingRanges(path, n_rows=2)]
@@ -182,7 +176,6 @@ DOUBLED = pa.DictionaryArray.from_arrays(pa.array([3, 1, 0, 2], pa.int8()), pa.a
     ids=lambda column: str(column.type),
 )
 def test_queries_of_parquet_however_a_writer_codes_them(tmp_path, column, n_rows):
-    """Each query once, in the order in which it first appears; of a writer's dictionary what no row has is no query."""
     table = pa.table({"query_id": column, "doc_id": list("abcd"), "score": [1.0, 2.0, 3.0, 4.0]})
     parquet.write_table(table, tmp_path / "run.parquet", row_group_size=2)
 
@@ -193,7 +186,6 @@ def test_queries_of_parquet_however_a_writer_codes_them(tmp_path, column, n_rows
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_the_digest_is_that_of_the_whole_file(tmp_path, capfd, suffix):
-    """Bytes are hashed as they are stored, whatever is made of them; and Arrow has nothing to say of it on stderr."""
     data = "".join(lines_of("q1", "q2", "q3")).encode()
     path = write(tmp_path / f"run.txt{suffix}", gzip.compress(data) if suffix else data)
     ranges = RankingRanges(path, n_rows=2)
@@ -218,7 +210,6 @@ def test_the_digest_is_that_of_the_whole_file(tmp_path, capfd, suffix):
     ],
 )
 def test_an_error_in_a_late_range_names_its_line(tmp_path, monkeypatch, dataset, bad, message, suffix):
-    """Line 42, behind a comment, a blank line and thirteen queries, in ranges of four rows."""
     monkeypatch.chdir(tmp_path)
     text = "# made by hand\n\n" + "".join(lines_of(*(f"u{n}" for n in range(3, 16)))[:-1]) + "u15 Q0 z 1 0 t\n"
     data = (text + bad + "".join(lines_of("q1", "q2"))).encode()
@@ -240,7 +231,6 @@ def test_the_first_of_several_errors_is_named(tmp_path, dataset):
 
 @pytest.mark.parametrize("at_a_time", [1, 3])
 def test_no_byte_is_parsed_twice(tmp_path, monkeypatch, dataset, at_a_time):
-    """Of an output whose queries stand together each byte is in one part, and no part is parsed again."""
     parsed: dict[int, bytes] = {}
     parse = readers.parse
 
@@ -260,7 +250,6 @@ def test_no_byte_is_parsed_twice(tmp_path, monkeypatch, dataset, at_a_time):
 
 
 def test_parts_of_an_input_are_one_output(tmp_path, dataset):
-    """A query that goes on in the next file of a folder is one query; a repeat there names both files."""
     write(tmp_path / "parts/1.txt", "".join(lines_of("u1", "q1")))
     write(tmp_path / "parts/2.txt", "q1 Q0 x 1 5 t\n" + "".join(lines_of("q2")))
     path = str(tmp_path / "parts")
@@ -273,7 +262,6 @@ def test_parts_of_an_input_are_one_output(tmp_path, dataset):
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_scattered_rows_are_brought_together_on_disk(tmp_path, dataset, suffix):
-    """Three queries that take turns, in ranges of four rows: the join of the whole, a remark, nothing left on disk."""
     lines = [line for some in zip(*(lines_of(query) for query in ("q1", "u1", "q2")), strict=True) for line in some]
     data = "".join(lines).encode()
     path = write(tmp_path / f"run.txt{suffix}", gzip.compress(data) if suffix else data)
@@ -290,7 +278,6 @@ def test_scattered_rows_are_brought_together_on_disk(tmp_path, dataset, suffix):
 
 
 def test_scattered_rows_are_noticed_early(tmp_path, monkeypatch, dataset):
-    """Of 200 ranges in which all queries return, two are joined before all are read again, once."""
     parsed: list[int] = []
     parse = readers.parse
     monkeypatch.setattr(readers, "parse", lambda part: parsed.append(len(part.data)) or parse(part))
@@ -321,7 +308,6 @@ def test_an_output_of_other_queries_is_refused_as_a_whole(tmp_path, dataset):
 
 
 def test_the_first_error_is_named_however_many_ranges_are_read_together(tmp_path, dataset):
-    """A bad line before bytes that do not uncompress: the line, though the bytes behind it are read before it fails."""
     lines = [*lines_of("q1", "q2"), "broken\n", *lines_of(*(f"u{n}" for n in range(3_300)))]
     data = gzip.compress("".join(lines).encode())
     path = write(tmp_path / "run.txt.gz", data[: len(data) // 2] + bytes(len(data) // 2))

@@ -1,7 +1,5 @@
 """Ranks and groups of ties, against a sort of plain tuples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,7 +54,6 @@ def test_tied_ids_descend_by_their_bytes():
 
 @given(RANKINGS)
 def test_a_file_in_order_gets_the_same_ranks_as_one_in_any_other(drawn):
-    """Sorted by query and rank, sorted with ties the wrong way round, and reversed: each document keeps its rank."""
     rows = [(*pair, score) for pair, score in drawn.items()]
     expected = dict(zip(rows, plain_ranks(rows), strict=True))
     by_rank = sorted(rows, key=lambda row: (row[0], expected[row]))
@@ -69,7 +66,6 @@ def test_a_file_in_order_gets_the_same_ranks_as_one_in_any_other(drawn):
 
 @given(RANKINGS, st.data())
 def test_ranks_of_some_rows_are_those_among_all(drawn, data):
-    """Asking for a few documents, in any order, does not change their ranks."""
     rows = [(*pair, score) for pair, score in drawn.items()]
     asked = data.draw(st.lists(st.integers(0, len(rows) - 1), unique=True))
 
@@ -82,7 +78,6 @@ def test_ranks_of_some_rows_are_those_among_all(drawn, data):
 @pytest.mark.parametrize("score", [3.5e38, -3.5e38, 1e300, FLOAT32_MAX * (1 + 2**-24)])
 @pytest.mark.parametrize("chunk", [2, 100])
 def test_a_score_beyond_single_precision_is_refused_with_its_row(score, chunk):
-    """Whichever chunk it is in; rounding to infinity is what makes it too great."""
     rows = [*[("q", f"d{n}", 0.0) for n in range(5)], ("q", "x", score), ("q", "y", 0.0)]
 
     ranking = rows_of(rows, path="a.tsv", chunk=chunk)
@@ -102,7 +97,6 @@ TIES = st.sampled_from(["doc_id_desc", "doc_id_asc", "input_order"])
 
 @given(RANKINGS, TIES, st.sampled_from(["float32", "float64"]), st.sampled_from([1, 3, 100]))
 def test_any_convention_orders_as_a_plain_sort_does(drawn, ties, score_precision, chunk):
-    """By score at that precision, then by id either way or as the rows stand, in a file in any order."""
     rows = [(*pair, score) for pair, score in drawn.items()]
     rounded = np.float32 if score_precision == "float32" else np.float64
     tie_key = {
@@ -136,7 +130,6 @@ def test_double_precision_tells_scores_apart_that_single_precision_ties():
 
 @given(RANKINGS)
 def test_a_file_in_order_is_not_sorted_again_in_double_precision(drawn):
-    """One comparison of neighbours tells that the rows stand by query and score already."""
     rows = sorted(((*pair, score) for pair, score in drawn.items()), key=lambda row: (row[0], -row[2]))
 
     assert order_rows(rows_of(rows), "input_order", "float64").order is None

@@ -1,7 +1,5 @@
 """The readers: every format gives the same rows, of one file or several, and ids keep their spelling."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial
@@ -55,7 +53,6 @@ TREC_EVAL = PROFILES["trec_eval"].conventions
     block_size=st.sampled_from([96, 1 << 24]),
 )
 def test_every_format_gives_the_same_rows(tmp_path_factory, value, rows, ending, block_size):
-    """Ids to the letter and numbers to the bit, compressed or not, wherever blocks are cut."""
     folder = tmp_path_factory.getbasetemp() / "formats"
 
     for layout in FORMATS:
@@ -87,7 +84,6 @@ def test_distinct_queries_stand_by_first_appearance_over_many_blocks(format):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_ids_keep_their_spelling(format):
-    """What looks like a number, a truth value, nothing or a date is text still."""
     names = ["01", "1", "1.0", "1e3", "+1", "-0", "true", "null", "NaN", "NA", "None", "2020-01-01", "0x1"]
     names += ["é", "e\u0301"]
     rows = [(name, name, 1.0) for name in names]
@@ -101,7 +97,6 @@ def test_ids_keep_their_spelling(format):
 @pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("format", FORMATS)
 def test_very_long_ids(format, slow):
-    """10,000 signs, several ids that differ in the last one alone, whether Arrow or Python reads the lines."""
     rows = [("q" * 10_000 + end, "d" * 10_000 + end, 1.0) for end in "abc"]
 
     with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 1024 if slow else 1 << 24):
@@ -113,7 +108,6 @@ def test_very_long_ids(format, slow):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_several_parts_are_one_input(format):
-    """A folder and a glob of parts give the rows of all, in the order of the parts' names, and every file."""
     rows = [(f"q{n % 3}", f"d{n}", float(n)) for n in range(9)]
     for part in (2, 0, 1):
         write(Path(f"parts/part-{part}{SUFFIXES[format]}"), encode(rows[3 * part : 3 * part + 3], format))
@@ -136,7 +130,6 @@ def test_parts_may_differ_in_format():
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_part_that_is_wrong_is_named(format):
-    """A value that is no finite number is found in its part, by that part's lines."""
     good = [("q", "a", 1.0), ("q", "b", 1.0)]
     write(Path("parts/0" + SUFFIXES[format]), encode(good, format))
     bad = write(Path("parts/1" + SUFFIXES[format]), encode([("q", "c", 1.0), ("q", "d", float("nan"))], format))

@@ -1,7 +1,5 @@
 """What is seen of an input that may still come: files and their sizes, trouble, and where its marker would be."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -29,7 +27,6 @@ def test_a_file_is_seen_with_its_size():
 
 
 def test_parts_are_seen_one_by_one():
-    """Of a folder and of a glob: the files that would be read, in the order of their names, without the marker."""
     write("bm25/part-1", "bm25/part-0", "bm25/_SUCCESS")
     seen = (("bm25/part-0", 4), ("bm25/part-1", 4))
 
@@ -37,7 +34,6 @@ def test_parts_are_seen_one_by_one():
 
 
 def test_a_folder_without_parts_is_not_there_yet():
-    """It was made, and nothing is in it but what begins with a dot or a line."""
     write("bm25/_temporary/part-0")
 
     assert input_state("bm25") == InputState()
@@ -52,7 +48,6 @@ def test_a_url_is_seen_as_a_path_is(bucket):
 
 
 def test_a_place_that_cannot_be_looked_at_is_trouble():
-    """An unknown scheme is said in one line, and raises nothing: a server that is away now may be there soon."""
     sight = input_state("nowhere://out/bm25.tsv")
 
     assert not sight.sizes
@@ -84,14 +79,12 @@ def test_a_pipe_is_trouble():
     ],
 )
 def test_a_marker_lies_beside_the_file_or_among_the_parts(bucket, path, written, marker):
-    """In the folder of parts; beside a file; and for a glob in the folder in which its first pattern is looked up."""
     write(*written)
 
     assert marker_beside(path, input_state(path), "_SUCCESS") == marker
 
 
 def test_a_marker_may_lie_elsewhere():
-    """Its name may begin with folders, those above included, or be a path from the root on."""
     write("out/bm25.tsv")
     sight = input_state("out/bm25.tsv")
 

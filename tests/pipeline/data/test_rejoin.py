@@ -1,7 +1,5 @@
 """An old output on new judgments: what a join of the output itself gives, or the reason why that cannot be known."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 
@@ -59,7 +57,6 @@ def _same(one: np.ndarray | None, other: np.ndarray | None) -> bool:
 
 @given(JUDGED, RANKED, st.integers(0, 100), st.sampled_from(["doc_id_desc", "doc_id_asc", "input_order"]))
 def test_fewer_and_other_judgments_give_what_a_join_gives(then, ranked, seed, ties):
-    """Some judgments are gone, the others regraded and shuffled: everything is as the output itself would give it."""
     rng = random.Random(seed)
     kept = rng.sample(sorted(then), rng.randint(1, len(then)))
     now = {pair: rng.choice([then[pair], -1.0, 0.0, 2.0]) for pair in kept}
@@ -72,8 +69,6 @@ def test_fewer_and_other_judgments_give_what_a_join_gives(then, ranked, seed, ti
 
 @given(JUDGED, JUDGED, RANKED)
 def test_new_judgments_are_refused_or_give_what_a_join_gives(then, now, ranked):
-    """They are refused where a new pair is of a new query, or of one that retrieved something unjudged; only there."""
-
     def unsure(query: str) -> bool:
         known = query in {name for name, _ in then}
         return not known or any(name == query and (name, document) not in then for name, document in ranked)
@@ -89,7 +84,6 @@ def test_new_judgments_are_refused_or_give_what_a_join_gives(then, now, ranked):
 
 
 def test_a_new_pair_is_named_with_what_to_do():
-    """d7 may stand anywhere among what q1 retrieved, for only the ranks of a were kept."""
     then, now = table({("q1", "a"): 1.0}), table({("q1", "a"): 1.0, ("q1", "d7"): 2.0})
     hits = join_ranking(index_judgments(then), table({("q1", "a"): 2.0, ("q1", "x"): 1.0}), TREC_EVAL).hits
 
@@ -100,7 +94,6 @@ def test_a_new_pair_is_named_with_what_to_do():
 
 
 def test_a_new_pair_of_a_query_whose_whole_ranking_is_known_was_not_retrieved():
-    """q1 retrieved a and b, both judged: d7 is not among them. q2 retrieved nothing."""
     then = table({("q1", "a"): 1.0, ("q1", "b"): 0.0, ("q2", "a"): 1.0})
     now = table({("q1", "a"): 1.0, ("q1", "d7"): 2.0, ("q2", "d7"): 1.0})
     found = rejoined(then, now, table({("q1", "a"): 2.0, ("q1", "b"): 3.0}))
@@ -111,8 +104,6 @@ def test_a_new_pair_of_a_query_whose_whole_ranking_is_known_was_not_retrieved():
 
 
 def test_subtopics_are_those_of_the_new_judgments():
-    """A document judged for one subtopic then and for two now keeps its rank and has the grades of now."""
-
     def judged(rows: list[tuple[str, str, str, float]]) -> Rows:
         plain = rows_of([(query, document, grade) for query, document, _, grade in rows])
         return dataclasses.replace(plain, subtopics=strings([subtopic for *_, subtopic, _ in rows]))
@@ -128,7 +119,6 @@ def test_subtopics_are_those_of_the_new_judgments():
 
 
 def test_a_query_without_output_is_refused_where_that_is_an_error():
-    """The conventions hold of an output that is gone as they hold of one that is there."""
     judgments = table({("q1", "a"): 1.0, ("q2", "a"): 1.0})
     hits = join_ranking(index_judgments(judgments), table({("q1", "a"): 1.0}), TREC_EVAL).hits
     strict = dataclasses.replace(TREC_EVAL, missing_queries="error")
@@ -140,7 +130,6 @@ def test_a_query_without_output_is_refused_where_that_is_an_error():
 
 @pytest.mark.parametrize("n_dropped", [0, 1])
 def test_what_the_join_counted_is_counted_anew(n_dropped):
-    """A query that nobody judges any more is output for an unjudged query, and its documents are in no share."""
     then = {("q1", "a"): 1.0, ("q2", "a"): 1.0}
     now = dict(list(then.items())[: 2 - n_dropped])
     ranked = {("q1", "a"): 1.0, ("q2", "a"): 3.0, ("q2", "b"): 1.0, ("q3", "a"): 1.0}

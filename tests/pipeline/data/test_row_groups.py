@@ -1,7 +1,5 @@
 """Parquet read row group by row group: only the wanted columns are kept, and all bytes of the file are hashed."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -48,7 +46,6 @@ def footer_size(data: bytes) -> int:
 
 @pytest.mark.parametrize("group", [1_000, 2])
 def test_ranges_of_row_groups_give_what_the_file_gives(tmp_path, group):
-    """Two groups; and a thousand, whose places take more than the 64 KB at the end that are looked at first."""
     data = wide(group)
     assert (footer_size(data) > 1 << 16) == (group == 2)
     path = write(tmp_path / "run.parquet", data)
@@ -88,7 +85,6 @@ Reads.__abstractmethods__ = frozenset()
 
 
 def test_a_range_keeps_its_columns_and_the_file_is_read_once(tmp_path):
-    """600 KB of 640 are noise, which no part has; the end is read first, all before it once and in its order."""
     data = wide(1_000)
     store = Reads(data)
     file = StoredFile("bucket://run.parquet", pa.fs.PyFileSystem(store), "run.parquet")
@@ -108,7 +104,6 @@ def test_a_range_keeps_its_columns_and_the_file_is_read_once(tmp_path):
 
 
 def test_row_groups_in_another_order_than_the_file(tmp_path):
-    """A footer that lists the two row groups twice, so that the third begins where the first does."""
     data = wide(1_000)
     twice = parquet.read_metadata(io.BytesIO(data))
     twice.append_row_groups(parquet.read_metadata(io.BytesIO(data)))

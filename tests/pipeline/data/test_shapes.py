@@ -1,7 +1,5 @@
 """Tables that are written as one object: the forms of pandas, columns of lists, and lists below each query."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -32,14 +30,12 @@ def named(text: str, name: str = "r.json") -> Source:
 
 
 def held(data: object, *columns: str) -> Source:
-    """The data as `evaluate` takes them in memory."""
     return Source("m", "memory", held=hold("m", data, columns or COLUMNS))
 
 
 @pytest.mark.parametrize("orient", ORIENTS)
 @pytest.mark.parametrize("names", [{}, {"query_id": "user", "doc_id": "item"}, {"query_id": "qid", "doc_id": "docno"}])
 def test_json_of_pandas_has_the_rows_of_the_frame(orient, names):
-    """pandas says what `orient` writes: the rows of the frame, by column, by row or by cell."""
     frame = FRAME.rename(columns=names)
 
     assert contents(read_ranking(named(frame.to_json(orient=orient, index=orient != "records")))) == ROWS
@@ -54,7 +50,6 @@ def test_json_of_pandas_with_columns_that_the_config_names(orient):
 
 
 def test_json_lines_under_another_ending():
-    """`DataFrame.to_json(lines=True)` and Spark write a row a line into `.json`; a message names the line."""
     text = FRAME.to_json(orient="records", lines=True)
 
     assert contents(read_ranking(named(text))) == ROWS
@@ -62,7 +57,6 @@ def test_json_lines_under_another_ending():
 
 
 def test_a_list_under_the_ending_of_json_lines():
-    """The first line alone would be no JSON, and the message would not say why."""
     text = json.dumps(FRAME.to_dict("records"), indent=1)
 
     assert refusal(read_ranking, named(text, "r.jsonl")) == (
@@ -85,13 +79,11 @@ def test_a_list_under_the_ending_of_json_lines():
     ],
 )
 def test_lists_below_each_query(found, rows):
-    """A list has its documents in order of rank, as in JSON lines; pairs and objects have their scores."""
     assert contents(read_ranking(named(json.dumps(found)))) == rows
     assert contents(read_ranking(held(found))) == rows
 
 
 def test_lists_of_judgments_and_of_interactions():
-    """What a list of judgments names has grade 1."""
     found = {"q1": ["d2", "d1"], "q2": ["d3"]}
     pairs = [("q1", "d2"), ("q1", "d1"), ("q2", "d3")]
 
@@ -109,7 +101,6 @@ def test_queries_that_are_called_as_columns_stay_queries():
 
 
 def test_numbers_that_are_nested_too_deep():
-    """MTEB's predictions: {subset: {split: {query: {document: score}}}}, beside an object about the model."""
     run = {"q1": {"d2": 2.5}}
     found = {"mteb_model_meta": {"model_name": "x"}, "default": {"test": run}}
 
@@ -122,7 +113,6 @@ def test_numbers_that_are_nested_too_deep():
 
 
 def test_rows_of_json_are_numbered_and_have_each_key_once():
-    """A row that lacks a key, or has a key twice, is refused as in JSON lines."""
     assert refusal(read_ranking, named('[{"query_id": "q", "doc_id": "d", "score": 1, "score": 2}]')) == (
         "r.json: 'score' occurs twice; keep one"
     )
@@ -137,7 +127,6 @@ def test_what_only_looks_like_a_table_is_refused(text):
 
 @pytest.mark.parametrize("orient", ["columns", "index", "records"])
 def test_external_scores_as_json_of_pandas(orient):
-    """The queries are those of the column `query_id`."""
     frame = pandas.DataFrame({"query_id": ["q7", "q8"], "map": [0.25, 0.5]})
     output = read_external_scores(named(frame.to_json(orient=orient)), [external_measure("map")])
 
@@ -145,8 +134,6 @@ def test_external_scores_as_json_of_pandas(orient):
 
 
 class Dataset:
-    """The columns as HuggingFace's `Dataset.to_dict` gives them."""
-
     def to_dict(self) -> dict[str, list[Any]]:
         return FRAME.to_dict("list")
 
@@ -169,7 +156,6 @@ def test_tables_in_memory_have_the_rows_of_the_frame(data):
 
 
 def test_a_set_has_no_order():
-    """It may hold relevant documents, and what was consumed, but no ranking."""
     found = {"q1": {"d2", "d1"}, "q2": frozenset({"d3"})}
     frame = pandas.DataFrame({"query_id": ["q1", "q2"], "items": [*found.values()]})
     judged = [("q1", "d1", 1.0), ("q1", "d2", 1.0), ("q2", "d3", 1.0)]

@@ -1,7 +1,5 @@
 """One query cut out of what was read: its block is the one it has among all others, and its documents have names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,6 @@ PER_ROW = ("ranks", "grades", "tie_first", "tie_last")
 
 
 def opened(folder: Path, found: Collection, conventions: Conventions = TREC_EVAL) -> tuple[DatasetInput, Source]:
-    """The collection's dataset as it is read, and where the output of its model is."""
     column, value = ("rating", "prediction") if found.kind == "ratings" else ("relevance", "score")
     rng = np.random.default_rng(1)
     judged = write_table(folder / "judged.tsv", rows(found.judged, rng), column)
@@ -40,7 +37,6 @@ def real(column: np.ndarray) -> list[float]:
     [("doc_id_desc", "float32"), ("doc_id_asc", "float64"), ("input_order", "float32"), ("expected", "float64")],
 )
 def test_a_query_alone_has_the_block_that_it_has_among_all(tmp_path, ties, precision):
-    """Each query's ranks, grades, groups of equal scores and counts are those of the whole join."""
     conventions = Conventions(**vars(TREC_EVAL) | {"ties": ties, "score_precision": precision})
     dataset, output = opened(tmp_path, WEB)
     whole = read_output(dataset, output, conventions, with_catalogue=False)
@@ -59,7 +55,6 @@ def test_a_query_alone_has_the_block_that_it_has_among_all(tmp_path, ties, preci
 
 @pytest.mark.parametrize("query_id", sorted(WEB.judged))
 def test_documents_have_their_names(tmp_path, query_id):
-    """Retrieved are those of the output by rank, and the block's rows name the judgments that they are of."""
     dataset, output = opened(tmp_path, WEB)
     listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(TREC_EVAL)
     scores = {doc_id: np.float32(score) for doc_id, score in WEB.outputs["m"].get(query_id, {}).items()}
@@ -86,7 +81,6 @@ def test_pairs_of_ratings_have_their_names(tmp_path, query_id):
 
 
 def test_the_rank_column_orders_where_it_is_to(tmp_path):
-    """By the file's own ranks the documents stand the other way round than by their scores."""
     write(tmp_path / "qrels.txt", "q 0 a 1\nq 0 b 0\n")
     write(tmp_path / "m.txt", "q Q0 a 2 9 m\nq Q0 b 1 1 m\n")
     dataset = read_dataset(PlannedDataset(Source(str(tmp_path / "qrels.txt"))), TREC_EVAL)
@@ -97,7 +91,6 @@ def test_the_rank_column_orders_where_it_is_to(tmp_path):
 
 
 def test_a_mistake_in_the_query_is_refused_at_its_place(tmp_path):
-    """A document that the query ranks twice is named with the lines of the whole file."""
     write(tmp_path / "qrels.txt", "p 0 a 1\nq 0 a 1\n")
     write(tmp_path / "m.txt", "p Q0 a 1 3 m\nq Q0 a 1 2 m\np Q0 b 1 2 m\nq Q0 a 2 1 m\n")
     dataset = read_dataset(PlannedDataset(Source(str(tmp_path / "qrels.txt"))), TREC_EVAL)

@@ -1,7 +1,5 @@
 """Judgments by subtopic: read, distinguished, gathered by document, and put into blocks."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -45,7 +43,6 @@ NAN = float("nan")
 
 
 def encode(rows: list[Judgment], format: str, names: tuple[str, ...] = COLUMNS) -> bytes:
-    """The rows in a format; in Parquet subtopics that are all numbers are whole numbers."""
     if format == "trec":
         return "".join("{} {} {} {}\n".format(*row) for row in rows).encode()
     if format in ("tsv", "csv"):
@@ -69,7 +66,6 @@ def joined(rows: list[Judgment] = JUDGED, **options) -> JudgedOutput:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_holds_subtopics(format):
-    """A further column, which in TREC text is the second field; whole numbers are read as their digits."""
     path = write(Path(f"qrels{SUFFIXES[format]}"), encode(JUDGED, format))
     rows = read_judgments(path, subtopics=True)
     spelled = ["2", "36", "2", "33", "36", "2"] if format == "parquet" else ["2", "10", "2", "x", "10", "2"]
@@ -95,7 +91,6 @@ def test_several_files_and_blank_separated_fields_are_one_input():
 
 
 def test_files_without_a_place_for_subtopics_are_refused():
-    """JSON of one object has a number for each query and document; an empty subtopic names none."""
     nested = write(Path("qrels.json"), '{"1": {"a": 1}}')
     empty = write(Path("qrels.tsv"), "query_id\tsubtopic\tdoc_id\trelevance\n1\t\ta\t1\n")
 
@@ -111,7 +106,6 @@ def test_unless_asked_for_the_second_field_is_passed_over():
 
 
 def test_a_document_is_judged_once_for_each_subtopic():
-    """The same document and subtopic twice is refused, with both lines; `keep_first` takes the first."""
     again = [*JUDGED, ("1", "2", "a", 2.0), ("2", "x", "a", 1.0)]
 
     assert refusal(index_judgments, judgments(again)) == (
@@ -137,7 +131,6 @@ def test_a_block_of_subtopics():
 
 
 def test_the_query_as_a_whole_has_the_greatest_grades():
-    """a and c have 3, b has -1; the row that says so is named, the first of equals."""
     found = joined()
     (block,) = found.blocks
 
@@ -159,7 +152,6 @@ ROWS = st.dictionaries(PAIRS, st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]), min_s
 
 @given(ROWS, st.integers(0, 5), st.sampled_from([1, 3, 1 << 17]))
 def test_blocks_against_plain_dicts(rows, seed, cells):
-    """Grades of every subtopic of every query, whatever the order of the rows and the size of the blocks."""
     order = list(rows.items())
     random.Random(seed).shuffle(order)
     ranked = [(query, document, float(place)) for place, (query, _, document) in enumerate(rows)]

@@ -1,7 +1,5 @@
 """External scores with rows for all queries, and lines in the orders of other tools."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,6 @@ def read(name: str, text: str, *scores: str, **options: Any) -> ExternalOutput:
     ],
 )
 def test_a_row_of_the_mean_is_no_query(folder, row, is_query):
-    """The mean of the five values is 0.5, as trec_eval, ir_measures, ndeval, pandas and sklearn write it."""
     long = "query_id,measure,value\n" + WIDE.partition("\n")[2].replace(",", ",map,") + f"{row},map,0.5\n"
     wide = {name: {"map": float(value)} for name, value in (line.split(",") for line in WIDE.splitlines()[1:])}
     for name, text in (
@@ -45,7 +42,6 @@ def test_a_row_of_the_mean_is_no_query(folder, row, is_query):
 
 
 def test_a_row_called_as_a_summary_that_is_none():
-    """Another value than the mean may be of a query of this name: it is read, and said."""
     output = read("w.csv", f"{WIDE}total,0.9\nstd,0.3\n", "map")
 
     assert output.query_ids[-2:] == ("total", "std")
@@ -55,14 +51,12 @@ def test_a_row_called_as_a_summary_that_is_none():
 @pytest.mark.parametrize("name", ["r.txt", "r.tsv"])
 @pytest.mark.parametrize("score", ["nDCG@10", "P(rel=2)@5", "of_mine"])
 def test_output_of_ir_measures(folder, name, score):
-    """`ir_measures -q` prints query, measure and value between tabs, and a line for all queries."""
     output = read(name, f"q1\t{score}\t0.5000\nq2\t{score}\t1.0000\nall\t{score}\t0.7500\n", score)
 
     assert (output.query_ids, output.values.tolist()) == (("q1", "q2"), [[0.5, 1.0]])
 
 
 def test_output_of_trec_eval_and_numbered_fields(folder):
-    """`trec_eval -q` prints measure, query and value; the numbers of the fields say it of any order."""
     text = "map                   \tq1\t0.5\nmap                   \tq2\t1.0\nmap                   \tall\t0.75\n"
     own = "0.5 q1 mine\n1.0 q2 mine\n0.75 all mine\n"
     numbers = {"query_id": "2", "measure": "3", "value": "1"}

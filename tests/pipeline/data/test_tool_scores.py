@@ -3,8 +3,6 @@
 `tests/golden/scores` has the files; its README names tool, version and command.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -63,7 +61,6 @@ def test_a_log_of_inspect_as_json():
 
 
 def test_a_sample_of_inspect_that_failed_is_a_missing_query():
-    """The mock model raised on `last`: of the four queries it is without output, and refused where that is an error."""
     found = read(LARGE, "includes")
     queries = external_dataset([found], PlannedDataset(None, kind="scores")).query_ids
 
@@ -90,7 +87,6 @@ def test_epochs_of_inspect_are_selected():
 
 
 def test_several_logs_are_one_input_if_one_model_is_selected():
-    """A glob over logs of two models is refused, and read if one of them is named."""
     logs = GOLDEN / "inspect" / "[sl]*"
 
     assert refusal(logs, "includes") == (
@@ -163,7 +159,6 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
 
 
 def test_a_zip_is_read_whether_deflated_or_not_and_refused_if_damaged(tmp_path):
-    """Inspect deflated its logs before it used Zstandard: both are the same log; a byte that changed is found."""
     path = tmp_path / "log.eval"
     whole = log()
     summaries = json.dumps(whole.pop("samples")).encode()
@@ -200,7 +195,6 @@ LM_EVAL = GOLDEN / "lm_eval"
 
 
 def test_samples_of_lm_eval():
-    """The dummy model answers `lol`: right of the first; `lol 6` is not it. The filter keeps letters of the answer."""
     written = next(LM_EVAL.glob("samples_written_*"))
 
     assert scores(read(written, "exact_match", select={"filter": "strict"})) == {"0": [1], "1": [0], "2": [0]}
@@ -212,7 +206,6 @@ def test_samples_of_lm_eval():
 
 
 def test_a_task_of_lm_eval_is_selected_by_the_name_of_its_file():
-    """Two tasks in one folder: each line's task is that of the file; the metrics of `choice` are its own."""
     found = read(LM_EVAL / "*.jsonl", "acc", "acc_norm", select={"task": "choice"})
 
     assert set(found.query_ids) == {"0", "1", "2"}
@@ -233,7 +226,6 @@ def test_the_table_of_mlflow_evaluate():
 
 
 def test_the_table_of_mlflow_genai_evaluate():
-    """`right/value` is true, true, and undefined where the scorer failed; the inputs name the query."""
     table = GOLDEN / "mlflow" / "genai.json"
     found = scores(read(table, "right", "length", columns={"query_id": "request.query_id"}))
 
@@ -263,7 +255,6 @@ def test_results_of_promptfoo():
 
 
 def test_a_query_of_promptfoo_is_named_by_a_variable():
-    """What the test was made of names it; the first test also has metadata and a description."""
     path, select = PROMPTFOO / "models.json", {"provider": "small"}
 
     found = read(path, "right", select=select, columns={"query_id": "vars.question"})
@@ -289,7 +280,6 @@ def test_repeats_of_promptfoo_are_replicates():
 
 
 def test_results_of_promptfoo_may_stand_in_any_order_and_name_scores_as_we_do(tmp_path):
-    """Tests run at once end in any order; a metric that is called `score` is `named.score`, beside promptfoo's own."""
     made = json.loads((PROMPTFOO / "repeats.json").read_text())
     made["results"]["results"].reverse()
     for number, result in enumerate(made["results"]["results"]):
@@ -303,7 +293,6 @@ def test_results_of_promptfoo_may_stand_in_any_order_and_name_scores_as_we_do(tm
 
 
 def instance(sample: str, score: float, **others: Any) -> str:
-    """A line of instances by version 0.3.0 of the schema, its required keys."""
     line = {
         "schema_version": "0.3.0",
         "evaluation_id": "sums/small/1",
@@ -334,7 +323,6 @@ EVERY_EVAL_EVER = GOLDEN / "every_eval_ever"
 
 
 def test_instances_that_converters_of_every_eval_ever_wrote():
-    """Of the logs above: filters are evaluations, a sample with an error failed, an epoch is in the metadata."""
     written = next(LM_EVAL.glob("samples_written_*"))
     converted = EVERY_EVAL_EVER / "lm_eval_written_samples.jsonl"
     for name in ("strict", "letters"):
@@ -355,7 +343,6 @@ def test_instances_that_converters_of_every_eval_ever_wrote():
 
 
 def test_instances_of_every_eval_ever(tmp_path):
-    """Written by hand from the schema's version 0.3.0: a score and whether it is correct; figures are told apart."""
     path = tmp_path / "small_samples.jsonl"
     path.write_text(instance("a", 0.75, performance={"latency_ms": 12}) + instance("b", 0.25))
 
@@ -369,7 +356,6 @@ def test_instances_of_every_eval_ever(tmp_path):
 
 
 def lm_eval_lines(values: list[Any], **others: Any) -> list[dict[str, Any]]:
-    """Objects of `--log_samples` by lm_eval 0.4.9."""
     return [{"doc_id": n, "doc": {"q": n}, "metrics": ["acc"], "acc": value} | others for n, value in enumerate(values)]
 
 
@@ -383,7 +369,6 @@ def lm_eval_lines(values: list[Any], **others: Any) -> list[dict[str, Any]]:
     ],
 )
 def test_every_format_counts_words_as_tools_do(tmp_path, values, numbers):
-    """One rule: true and yes are 1, false and no are 0, texts may be numbers, and words for nothing are undefined."""
     ids = [str(number) for number in range(len(values))]
     samples = [{"id": n, "epoch": 1, "scores": {"acc": {"value": value}}} for n, value in enumerate(values)]
     files = {
@@ -466,7 +451,6 @@ def result(test: int, place: int = 0, passed: bool = True, variables: Mapping[st
 
 
 def test_results_of_promptfoo_as_json_lines(tmp_path):
-    """A line per result, as `-o results.jsonl` writes them; also a single one."""
     path = tmp_path / "results.jsonl"
     for n_lines in (3, 1):
         path.write_text("".join(json.dumps(result(test, passed=test != 1)) + "\n" for test in range(n_lines)))
@@ -476,7 +460,6 @@ def test_results_of_promptfoo_as_json_lines(tmp_path):
 
 
 def test_one_provider_of_promptfoo_with_two_settings(tmp_path):
-    """Its results differ by their places: the first is read, with a warning, and `select` takes the second."""
     path = tmp_path / "results.json"
     path.write_text(promptfoo([result(test, place, place == 0) for test in range(2) for place in (0, 1)]))
 
@@ -499,7 +482,6 @@ def test_one_provider_of_promptfoo_with_two_settings(tmp_path):
     ],
 )
 def test_a_variable_that_promptfoo_adds_while_it_runs_makes_no_test(tmp_path, added, config):
-    """Three tests and two providers, whatever the provider or a hook adds to the variables: three queries of each."""
     rows = [
         result(test, place, provider={"id": "ab"[place]}, variables={"q": f"t{test}", **added(test, place)})
         for test in range(3)
@@ -527,7 +509,6 @@ def test_cached_answers_of_promptfoo_have_neither_latency_nor_cost(tmp_path):
 
 
 def test_scores_and_ids_in_objects_have_dotted_names(tmp_path):
-    """As in logs of openai/evals and lighteval; a request of MLflow may be an object as text."""
     lines, table = tmp_path / "a.jsonl", tmp_path / "a.parquet"
     lines.write_text('{"sample_id": "s1", "data": {"correct": true}}\n{"sample_id": "s2", "data": {}}\n')
     cells = {"doc": [{"id": "d1"}, {"id": "d2"}], "metric": [{"em": 1.0}, {"em": 0.5}]}
@@ -578,7 +559,6 @@ def test_a_score_may_have_another_name_in_the_file(tmp_path):
     ],
 )
 def test_a_file_that_no_tool_wrote_is_refused(tmp_path, form, text, found):
-    """Whatever `format` claims, what is missing is named."""
     path = tmp_path / "a.txt"
     path.write_text(text)
 

@@ -1,7 +1,5 @@
 """Qrels and a ranking as trec_eval takes them, and the name that the ranking gives its output."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys
@@ -32,7 +30,6 @@ def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "
 
 
 def test_both_files_are_joined(tmp_path):
-    """q1 ranks b, graded -1, above a, graded 1; q2 has no output; the catalogue has the size that is given."""
     joined, tag = read(tmp_path)
     (block,) = joined.blocks
 
@@ -54,7 +51,6 @@ def test_a_compressed_ranking_is_read(tmp_path):
 
 
 def test_standard_input_is_read_once(tmp_path, monkeypatch):
-    """`-` has rows and a name though a pipe can be read but once."""
     (tmp_path / "qrels").write_bytes(QRELS)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RANKING)))
     files._stream.cache_clear()
@@ -79,7 +75,6 @@ def test_standard_input_is_read_once(tmp_path, monkeypatch):
     ],
 )
 def test_the_fields_of_the_last_line(lines, fields):
-    """Comments and blank lines are no lines, however many follow; a line may be longer than a page."""
     assert last_fields(memoryview(lines), Kind(("query_id", "doc_id"), None, ("query_id", "doc_id"))) == fields
 
 
@@ -94,7 +89,6 @@ def test_the_fields_of_the_last_line(lines, fields):
     ],
 )
 def test_an_output_without_a_name_is_refused(tmp_path, last, message):
-    """trec_eval prints the name, and refuses lines that have none; the last is the one that counts."""
     with pytest.raises(InputError, match=f"^{message}"):
         read(tmp_path, ranking=RANKING + last)
 
@@ -106,7 +100,6 @@ def test_a_fraction_is_refused_with_its_line(tmp_path):
 
 
 def test_groups_of_judgments_are_joined_one_by_one(tmp_path):
-    """q1 is judged by x and y, in the order of their names, q2 by z alone: the second join has q1 only."""
     (tmp_path / "qrels").write_bytes(b"q1 y a 2\nq2 z a 1\nq1 x a 1\nq1 x b 0\n")
     (tmp_path / "ranking").write_bytes(RANKING)
     (first, second), tag = join_groups("qrels", "ranking", CONVENTIONS, n_documents=0)
@@ -119,7 +112,6 @@ def test_groups_of_judgments_are_joined_one_by_one(tmp_path):
 
 
 def test_preferences_number_documents_by_rank_and_those_that_were_missed_by_id(tmp_path):
-    """b stands above a; c and d were missed. Judge j ranks twice, k once; q2 has no output."""
     (tmp_path / "qrels").write_bytes(b"q1 j s d 1\nq1 j r a 1\nq1 j r b 2\nq1 k r c 3\nq2 k r a 1\n")
     (tmp_path / "ranking").write_bytes(RANKING)
     joined, (first, second), _ = join_preferences("qrels", "ranking", CONVENTIONS, subgroups=True)

@@ -1,7 +1,5 @@
 """How often gates err: levels worked by hand, and the looks of a gate over a sequence of outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -45,12 +43,10 @@ def dropped(mean: float, seed: int = 1) -> np.ndarray:
 
 
 def looked(after: np.ndarray, gate: PlannedGate | None = None, **given: object) -> Verdict:
-    """The verdict on all queries of a gate with looks."""
     return of_slice(judge([gate or no_drop(looks=LOOKS)], evidence(*before_and_after(BEFORE, after), **given)))
 
 
 def spent(found: Evidence, verdict: Verdict, gate: PlannedGate, today: date = TODAY) -> Mapping[str, str]:
-    """The looks of the gate after this evaluation."""
     after = looks_after([gate], [verdict], found.looks, today)
     assert after is not None
     return {(own.gate, own.dataset, own.model): own.outputs for own in after}.get(KEY, {})
@@ -158,7 +154,6 @@ def standard_errors(verdict: Verdict, after: np.ndarray) -> float:
 
 @pytest.mark.parametrize("sign", [0, 1, -1])
 def test_the_end_that_decides_a_failure_lies_at_the_error_of_a_look(sign):
-    """0.05 / 90 for differences that are symmetric, or skewed to either side; the other end is that without looks."""
     skewed = np.random.default_rng(2).standard_exponential(300) - 1
     after = dropped(0.02) if sign == 0 else BEFORE - 0.02 + sign * skewed / 20
     with_looks, without = looked(after), looked(after, no_drop())

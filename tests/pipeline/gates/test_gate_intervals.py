@@ -1,7 +1,5 @@
 """The level at which several intervals hold at once, against plain loops and known cases."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a verdict comes to: undecided lines, first nights, nights in a row, waivers; and what it is compared with."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import numpy as np
@@ -39,14 +37,6 @@ DAY = timedelta(days=1)
 
 
 def judged(results, *, nights=0, first=None, **fields):
-    """The verdict of a gate with these fields on all queries.
-
-    Args:
-        results: the scores.
-        nights: evaluations before this one that failed in a row; or why that is not known.
-        first: whether there is no earlier evaluation yet; None where there is a baseline.
-        fields: of the gate.
-    """
     given = {"nights": {KEY: nights} if isinstance(nights, int) and nights else nights or {}}
     if first is not None:
         reasons = {NDCG: "no earlier evaluation of nightly" if first else "the judgments differ"}

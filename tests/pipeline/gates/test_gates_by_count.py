@@ -1,7 +1,5 @@
 """Gates without an interval: crashed queries, missing output, external metrics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

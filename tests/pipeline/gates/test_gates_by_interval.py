@@ -1,7 +1,5 @@
 """Differences held to margins and figures held to limits: every outcome, and what would settle the undecided ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -42,7 +40,6 @@ def judged(gate, before, after, measure=None, **given):
 
 
 def noise(n_queries, size, seed=1):
-    """Differences whose mean is exactly 0."""
     drawn = np.random.default_rng(seed).normal(0, size, n_queries)
     return drawn - drawn.mean()
 

@@ -1,7 +1,5 @@
 """Made-up scores of a few models on one dataset, and the sample that is drawn of them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -51,5 +49,4 @@ def drawn_counts(n_clusters, resamples, stream="d"):
 
 
 def two_models(ours, theirs, measure=AP, **options):
-    """The sample of the models `m` and `n`."""
     return sample(scores("m", ours, measure), scores("n", theirs, measure), **options)

@@ -1,7 +1,5 @@
 """Figures are drawn in blocks of measures: any size of them gives the same bits, and no work is done twice."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import itertools
@@ -22,7 +20,6 @@ MEASURES = (AP, GMAP, Measure.parse("rr"))
 
 
 def counted_blocks():
-    """A sample of three blocks, and what its workers are asked for: a title for each chunk."""
     calls = []
 
     class Counted(Workers):
@@ -38,7 +35,6 @@ def counted_blocks():
 @pytest.mark.parametrize("clusters", [None, np.arange(300) // 2], ids=["queries", "clusters"])
 @pytest.mark.parametrize("together", [1, 3_000])
 def test_any_size_of_blocks_gives_the_same_bits(together, clusters):
-    """One measure at a time or all: scores that are undefined for some queries, logarithms, and pooled errors."""
     rng, groups = np.random.default_rng(12), Groups(clusters, SLICES)
     measures = (AP, GMAP, RMSE)
     results = []
@@ -62,7 +58,6 @@ def test_any_size_of_blocks_gives_the_same_bits(together, clusters):
 
 
 def test_each_chunk_is_drawn_once_and_multiplied_once_for_each_block():
-    """Of two chunks and three blocks: two draws and six products, however often a figure is asked for."""
     drawn, calls = counted_blocks()
     for _ in range(2):
         for measure in MEASURES:
@@ -73,7 +68,6 @@ def test_each_chunk_is_drawn_once_and_multiplied_once_for_each_block():
 
 
 def test_the_next_block_is_drawn_while_one_is_read_off():
-    """As a block of two chunks comes, the workers have the next one, too; no product is made twice."""
     drawn, calls = counted_blocks()
     begun = []
     for (measure,) in drawn.each_block():
@@ -87,7 +81,6 @@ def test_the_next_block_is_drawn_while_one_is_read_off():
 
 
 def test_without_resamples_there_is_the_sample_alone():
-    """As a plan takes it: figures have their estimates, and no resample of them."""
     results = [scores("m", np.random.default_rng(0).random((3, 300)), MEASURES)]
     drawn = Sample(results, CONVENTIONS, Groups(), dataclasses.replace(SETTINGS, resamples=0))
 

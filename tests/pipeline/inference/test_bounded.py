@@ -1,7 +1,5 @@
 """Intervals for scores in a range: published values, other tools' and properties that make them valid."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -18,7 +16,6 @@ GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "betting.json").read
 
 @given(st.integers(1, 2000), st.floats(0, 1), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 def test_the_exact_interval_is_scipys(n, share, confidence):
-    """Clopper and Pearson's, from no success to n of them."""
     successes = round(share * n)
     expected = stats.binomtest(successes, n).proportion_ci(confidence, method="exact")
 
@@ -31,7 +28,6 @@ def test_the_rule_of_three():
 
 
 def test_two_values_are_exact_and_others_are_bet_on():
-    """Scores of -1 and 1 are a probability on another scale."""
     method, ends = bounded_interval(np.array([1.0, -1.0, 1.0, 1.0]), (-1.0, 1.0), 0.95)
 
     assert method == "exact"

@@ -1,7 +1,5 @@
 """Steps of nightly figures: found where they were planted, and seldom where none were."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 
@@ -45,7 +43,6 @@ def likelihood_ratio(figures: np.ndarray, std_errors: np.ndarray, noise: float) 
 
 
 def test_the_statistic_is_the_likelihood_ratio():
-    """Of every interval, with unequal standard errors, it is what plain loops give from the definition."""
     figures, std_errors = nightly(1, 21), np.random.default_rng(2).uniform(0.5, 3.0, 21)
 
     for length, starts, (statistics,) in changepoints._scan(figures[np.newaxis], std_errors):
@@ -55,7 +52,6 @@ def test_the_statistic_is_the_likelihood_ratio():
 
 
 def test_intervals_of_every_length_cover_all_nights():
-    """The shortest are all pairs of neighbours, the longest is all nights, and each length reaches both ends."""
     found = {length: starts.tolist() for length, starts, _ in changepoints._scan(np.zeros((1, 21)), np.ones(21))}
 
     assert list(found) == [2, 3, 4, 6, 8, 11, 16, 21]
@@ -97,7 +93,6 @@ def test_series_without_steps_seldom_raise_an_alarm(n_nights, spread):
 
 
 def test_what_decides_is_what_is_found():
-    """A series has a step, or one that may be drift, exactly where its greatest excess is above the critical one."""
     figures = np.stack([nightly(seed, 40) + (np.arange(40) >= 20) * seed / 20 for seed in range(40)])
     decided = {tier: excess > critical_excess(40) for tier, excess in greatest_excess(figures, np.ones(40)).items()}
     found = [{step.tier for step in find_changepoints(row, np.ones(40)).steps} for row in figures]
@@ -121,7 +116,6 @@ def test_planted_steps_are_found_with_their_levels():
 
 
 def test_scale_and_origin_do_not_matter():
-    """Other units, another origin, standard errors 20 times what they were: the same nights, a 20th of the noise."""
     figures = nightly() + (np.arange(N) >= 70) * 2.0
     found = find_changepoints(figures, np.ones(N))
     moved = find_changepoints(0.4 + 0.001 * figures, np.full(N, 0.02))
@@ -139,7 +133,6 @@ def test_the_other_way_round_the_steps_are_mirrored():
 
 
 def test_uncertain_nights_weigh_less():
-    """Ten nights that are 8 off are a step there and back, unless their standard errors are 10 times the others'."""
     figures, std_errors = nightly(), np.ones(N)
     figures[60:70] += 8.0
     assert places(find_changepoints(figures, std_errors)) == [60, 70]
@@ -151,7 +144,6 @@ def test_uncertain_nights_weigh_less():
 @pytest.mark.parametrize("night", [0, 1, 60, N - 1])
 @pytest.mark.parametrize("off", [8.0, 1e6])
 def test_a_night_far_off_is_no_step(night, off):
-    """However far, at the ends and in between; nor are two of them in a row."""
     figures = nightly()
     figures[night : night + 2] += off
 
@@ -160,7 +152,6 @@ def test_a_night_far_off_is_no_step(night, off):
 
 @pytest.mark.parametrize("place", [4, 5, N - 5, N - 4])
 def test_a_level_of_four_nights_stays_when_nights_are_clipped(place):
-    """At either end, where the median is of fewer nights: 20 up, and the step is at its night."""
     found = find_changepoints(nightly() + (np.arange(N) >= place) * 20.0, np.ones(N))
 
     assert [(step.place, step.tier) for step in found.steps] == [(place, "step")]
@@ -206,7 +197,6 @@ def test_correlated_nights_make_drift_and_few_steps():
 
 
 def test_a_step_is_one_of_either_tier():
-    """Where a step and a drift are both found, no two of their bounds overlap, and both are in their order."""
     figures = autoregression(3, 0.6, 200)
     figures[:, 80:] += 12.0
     n_both = 0
@@ -226,7 +216,6 @@ def test_nights_in_pairs_tell_no_correlation():
 
 
 def test_a_night_without_standard_error_counts_as_the_median_one():
-    """None and 0 are filled in; where none is known all count alike."""
     figures = nightly() + (np.arange(N) >= 70) * 4.0
     holes = [None if night % 3 == 0 else 0.0 if night % 7 == 0 else 1.0 for night in range(N)]
 
@@ -244,7 +233,6 @@ def test_a_standard_error_that_is_but_rounding_counts_as_the_median_one():
 
 
 def test_no_step_spans_a_break():
-    """A level that moves at a break is no step, and the step after it is found anyway."""
     figures = nightly() + np.select([np.arange(N) < 30, np.arange(N) < 80], [0.0, 20.0], 26.0)
     found = find_changepoints(figures, np.ones(N), [30])
 
@@ -287,12 +275,10 @@ def test_nights_that_repeat_an_output_raise_no_alarm(share):
 
 
 def test_rounding_is_no_change():
-    """Figures that differ in their last bits, as under another version of a library, are of one output."""
     assert find_changepoints([0.4, 0.4 + 1e-16, 0.4 - 1e-15, 0.4] * 5, [0.02] * 20) == SeriesSteps(0.0)
 
 
 def test_nights_that_repeat_the_one_before_count_once():
-    """With every third night measured twice the same steps are found as without, at the nights where they are now."""
     figures = nightly() + (np.arange(N) >= 70) * 3.0
     kept = [night for night in range(N) for _ in range(2 if night % 3 == 0 else 1)]
     plain, repeated = find_changepoints(figures, np.ones(N)), find_changepoints(figures[kept], np.ones(len(kept)))
@@ -302,7 +288,6 @@ def test_nights_that_repeat_the_one_before_count_once():
 
 
 def test_too_few_nights_tell_nothing():
-    """Below the fewest nights neither noise nor steps are said; from then on they are."""
     figures = [0.0, 0.1, -0.1, 0.05, 90.0, 90.1, 89.9, 90.05]
 
     assert find_changepoints([], []) == SeriesSteps(None)
@@ -313,7 +298,6 @@ def test_too_few_nights_tell_nothing():
 
 @pytest.mark.parametrize("noise", list(steps.NOISES)[:7])
 def test_the_rates_of_false_steps_are_those_simulated(noise):
-    """In 60 nights, to five standard errors of 1,000 series."""
     simulated = steps.false_steps(noise, 60, 1_000)
     (printed,) = (rate for rate in find_changepoints(nightly(0, 60), np.ones(60)).false_steps if rate.noise == noise)
 
@@ -323,7 +307,6 @@ def test_the_rates_of_false_steps_are_those_simulated(noise):
 
 @pytest.mark.parametrize(("n_nights", "nearest"), [(8, 12), (25, 30), (60, 60), (100, 120), (3_000, 365)])
 def test_the_rates_are_those_of_about_as_many_nights(n_nights, nearest):
-    """By their ratio, each for the seven kinds of noise."""
     rates = find_changepoints(nightly(0, n_nights), np.ones(n_nights)).false_steps
 
     assert [rate.n_nights for rate in rates] == [nearest] * 7

@@ -1,7 +1,5 @@
 """Corrected p-values worked by hand, and properties over random ones; statsmodels is asked in tests/agreement."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,7 +23,6 @@ def test_benjamini_hochberg_by_hand():
 
 @given(P_VALUES)
 def test_corrections_never_lower_a_p_value(p_values):
-    """Each is at least the p-value, at most 1, and holm's at least that of bh, which controls less."""
     stepped_down, stepped_up = holm(p_values), benjamini_hochberg(p_values)
 
     assert (stepped_down <= 1).all()
@@ -35,7 +32,6 @@ def test_corrections_never_lower_a_p_value(p_values):
 
 @given(P_VALUES, st.randoms(use_true_random=False))
 def test_corrections_do_not_depend_on_the_order(p_values, random):
-    """A family in another order gets the same corrected p-values, in that order."""
     order = random.sample(range(len(p_values)), len(p_values))
 
     np.testing.assert_array_equal(holm(p_values[order]), holm(p_values)[order])
@@ -54,7 +50,6 @@ def test_exceedances_by_hand():
 
 
 def test_an_undefined_statistic_counts_as_reaching():
-    """What cannot be computed is no evidence: it counts against the hypothesis, and against all above it."""
     alone, jointly, _ = exceedances(np.array([[np.nan, 0.0], [0.0, 0.0]]), np.array([1.0, 1.0]))
 
     assert alone.tolist() == [1, 0]

@@ -1,7 +1,5 @@
 """Precision by recall: that the points are the estimates of interpolated precision, and cost no other figure a bit."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -31,12 +29,10 @@ def test_eleven_levels():
 
 
 def test_a_mean_over_the_orders_of_ties_has_no_curve():
-    """Interpolated precision has none that is exact."""
     assert recall_levels(PROFILES["trec_eval"].with_conventions(ties="expected")) == ()
 
 
 def test_a_point_is_the_estimate_of_its_measure(tmp_path):
-    """Figure and interval are those of a suite that asks for interpolated precision, to the last bit."""
     asked = {
         (line["model"], line["measure"]): tuple(line[name] for name in ("estimate", "ci_low", "ci_high", "n_queries"))
         for line in summary(evaluated(tmp_path / "asked", LEVELS))
@@ -54,7 +50,6 @@ def test_a_point_is_the_estimate_of_its_measure(tmp_path):
 
 
 def test_curves_move_no_figure(tmp_path):
-    """With a page and without, and where a suite asks for points of the curve too, figures have the same bytes."""
     suite = ["ap", "iprec(recall=0.5)"]
     drawn, bare = (evaluated(tmp_path / name, suite, report=name == "drawn") for name in ("drawn", "bare"))
 

@@ -1,7 +1,5 @@
 """Student's t and the beta distribution beside tables, closed forms and SciPy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,7 +16,6 @@ DEGREES = [1, 1.5, 2, 2.75, 29, 1e4, 1e6]
     [(1, 0.95, 6.314), (5, 0.975, 2.571), (10, 0.995, 3.169), (30, 0.9995, 3.646), (120, 0.9, 1.289)],
 )
 def test_a_published_table(degrees, p, t):
-    """Quantiles of t in the table of Fisher & Yates 1963, III, which has three decimals."""
     assert t_quantile(p, degrees) == pytest.approx(t, abs=5e-4)
     assert t_tail(t_quantile(p, degrees), degrees) == pytest.approx(1 - p, rel=1e-12)
 
@@ -34,14 +31,12 @@ def test_quantiles_of_one_and_two_degrees(p):
 
 @pytest.mark.parametrize("degrees", DEGREES)
 def test_tails_of_t_agree_with_scipy(degrees):
-    """From the centre to tails of 1e-80, on both sides."""
     for t in [0.01, 0.5, 1, 1.7, 2, 3, 5, 8, 18, -0.3, -2, -9]:
         assert t_tail(t, degrees) == pytest.approx(special.stdtr(degrees, -t), rel=2e-13)
 
 
 @pytest.mark.parametrize("degrees", DEGREES)
 def test_quantiles_of_t_agree_with_scipy(degrees):
-    """From tails of 1e-80 to the other side."""
     for p in [1e-80, 1e-12, 1e-5, 0.001, 0.025, 0.1, 0.3, 0.45, 0.6, 0.8, 0.975]:
         assert t_quantile(p, degrees) == pytest.approx(special.stdtrit(degrees, p), rel=1e-13)
 
@@ -61,7 +56,6 @@ def test_the_ends_of_t():
 
 
 def test_the_beta_distribution_agrees_with_scipy():
-    """Of 1,000 random counts of successes and failures, at the limits of Clopper and Pearson and elsewhere."""
     rng = np.random.default_rng(1)
     for scale, p in zip(10 ** rng.uniform(0.5, 5, 1000), rng.choice([0.025, 0.975, 0.5, 1e-6], 1000), strict=True):
         a, b = (float(n) for n in rng.integers(1, int(scale), 2, endpoint=True))

@@ -1,7 +1,5 @@
 """Intervals read off given resamples: scipy's BCa to the last digits, its edges, and which are not to be trusted."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -67,7 +65,6 @@ def test_bca_of_skewed_influences_moves_to_the_long_tail():
 @pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("skew", [-1, 0, 1])
 def test_bca_stays_within_the_resamples_where_all_lie_on_one_side(side, skew):
-    """An estimate beyond all its resamples still gets an interval, between the least and the greatest of them."""
     resamples = np.linspace(0, 1, 101)
     figure = resampled(0.5 + side, resamples, {-1: [-9] + [1] * 9, 0: [1, -1], 1: [9] + [-1] * 9}[skew])
 
@@ -77,7 +74,6 @@ def test_bca_stays_within_the_resamples_where_all_lie_on_one_side(side, skew):
 
 @given(st.integers(0, 2**32), st.sampled_from(["percentile", "basic", "bca", "bca+t"]))
 def test_a_higher_confidence_never_narrows_an_interval(seed, method):
-    """Each end moves outwards, or stays, as the confidence rises."""
     rng = np.random.default_rng(seed)
     influence = rng.standard_exponential(20) - 1
     figure = resampled(0.0, rng.standard_exponential(200) - 1, influence - influence.mean())
@@ -88,7 +84,6 @@ def test_a_higher_confidence_never_narrows_an_interval(seed, method):
 
 @pytest.mark.parametrize("n", [5, 30, 200])
 def test_the_outer_ends_hold_those_of_bca_and_of_students_t(n):
-    """Each end is SciPy's of Student's t where that is further out, and that of BCa where it is not."""
     rng = np.random.default_rng(n)
     values = rng.standard_exponential(n)
     means = rng.choice(values, (4000, n)).mean(axis=1)
@@ -110,13 +105,11 @@ def test_no_end_leaves_the_range_of_the_figure():
 
 
 def test_a_single_cluster_has_no_interval():
-    """One query says nothing of how far others are from it."""
     assert interval(resampled(0.5, [0.5] * 100, [0.0], n_clusters=1), "bca+t", 0.95) == (None, None)
 
 
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca", "bca+t"])
 def test_an_undefined_resample_counts_at_either_end(method):
-    """One of 100 moves an end by at most one order statistic; four at an end that takes 2.5% leave no interval."""
     resamples = np.linspace(0, 1, 100)
     some, many = resamples.copy(), resamples.copy()
     some[50], many[50:54] = np.nan, np.nan
@@ -130,7 +123,6 @@ def test_an_undefined_resample_counts_at_either_end(method):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_places_are_those_of_sorted_resamples(seed):
-    """With ties and undefined resamples, in any order of asking; the last one that is defined is followed by itself."""
     rng = np.random.default_rng(seed)
     resamples = rng.integers(-5, 5, 50).astype(float)
     resamples[rng.random(50) < 0.2] = np.nan
@@ -143,7 +135,6 @@ def test_places_are_those_of_sorted_resamples(seed):
 
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca", "bca+t"])
 def test_an_interval_sorts_few_resamples(method, monkeypatch):
-    """It is read off a few places, and sorting 10,000 resamples takes longer than all else that makes a line."""
     figure, ordered = resampled(0.0, np.linspace(-1, 1, 999), [-1, 0, 1]), []
     sort = np.sort
     monkeypatch.setattr(np, "sort", lambda values: ordered.append(len(values)) or sort(values))
@@ -157,7 +148,6 @@ def test_an_interval_sorts_few_resamples(method, monkeypatch):
 
 
 def test_the_standard_error_is_that_of_the_resamples_that_define_the_figure():
-    """Of 200 resamples one may be undefined; of 20 none may, for those left would be no sample of all."""
     resamples = np.arange(200.0)
     resamples[7] = np.nan
 
@@ -183,7 +173,6 @@ def test_marks(influence, kappa, mark):
 
 @given(st.integers(0, 2**32), st.floats(1e-6, 1e6))
 def test_kappa_has_no_unit(seed, scale):
-    """It stays where all influences are multiplied, lies in 1 to their number, and is that if all are alike."""
     influence = np.random.default_rng(seed).standard_exponential(30)
     figures = [resampled(0.0, [0, 1], factor * influence) for factor in (1, scale)]
 

@@ -1,7 +1,5 @@
 """Sums over so many clusters that their numbers are made and rounded some at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -40,7 +38,6 @@ def test_sums_made_in_pieces_have_the_bits_of_one_product(seed):
 
 
 def test_numbers_of_many_queries_are_made_when_they_are_asked_for():
-    """Undefined scores add 0 whatever queries are asked for, and scores without them are not copied."""
     n_queries, measures = MANY_CLUSTERS + 1, (Measure.parse("ap"), Measure.parse("rr"))
     values = np.random.default_rng(31).random((2, n_queries))
     values[1, ::3] = np.nan
@@ -64,7 +61,6 @@ def test_numbers_of_many_queries_are_made_when_they_are_asked_for():
 
 
 def test_queries_with_the_same_scores_are_drawn_as_cells(monkeypatch):
-    """The sample's figures stay the same. Resampled ones vary as before, and stay paired, over slices, too."""
     rng = np.random.default_rng(32)
     ours, theirs = rng.choice([0.0, 0.5, 1.0], (2, MANY_CLUSTERS + 1), p=[0.5, 0.3, 0.2])
     groups = Groups(slices={"a": rng.random(MANY_CLUSTERS + 1) < 0.1})

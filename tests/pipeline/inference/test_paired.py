@@ -1,7 +1,5 @@
 """The lines of the comparisons: what is compared, what is tested, what the family is, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -44,7 +42,6 @@ def three():
 
 
 def test_lines_stand_by_pair_slice_and_measure(three):
-    """Two pairs, three slices and two measures: twelve lines in that order."""
     lines = compare(three, [("m", "n"), ("k", "n")], [AP, RMSE])
 
     assert [(line.model, line.slice, line.measure) for line in lines] == [
@@ -69,7 +66,6 @@ def test_a_line_by_hand():
 
 
 def test_the_interval_is_that_of_the_paired_difference(three):
-    """The ends and the standard error are read off the difference's own resamples."""
     (difference,) = three.differences([Pair("m", "n", AP)])
     line = compare(three)[0]
 
@@ -78,7 +74,6 @@ def test_the_interval_is_that_of_the_paired_difference(three):
 
 
 def test_less_error_is_a_win():
-    """By an error the model with less of it is better: positive difference, all queries won."""
     (line,) = compare(sample(scores("m", [1.0] * 5, RMSE), scores("n", [2.0] * 5, RMSE)), measures=[RMSE])
 
     assert (line.difference, line.wins, line.losses) == (1, 5, 0)
@@ -92,7 +87,6 @@ def test_a_last_digit_is_no_win():
 
 
 def test_small_slices_are_shown_and_not_tested(three):
-    """The market of 29 queries has a difference and no p-value; that of 51 is in the family."""
     whole, small, large = compare(three)
 
     assert small.difference is not None
@@ -104,14 +98,12 @@ def test_small_slices_are_shown_and_not_tested(three):
 
 
 def test_few_queries_are_tested_as_a_whole():
-    """A dataset of five queries has no slice that could be judged, but a p-value: the test is exact at any number."""
     (line,) = compare(two_models([0.1, 0.2, 0.3, 0.4, 0.0], [0, 0, 0, 0, 0.1]))
 
     assert line.p_value == 6 / 32
 
 
 def test_a_single_query_is_not_tested():
-    """Of one query there is a difference and nothing else."""
     (line,) = compare(two_models([0.5], [0.4]))
 
     assert line.difference == pytest.approx(0.1)
@@ -130,7 +122,6 @@ def test_a_measure_without_better_is_not_tested():
 
 
 def test_measures_that_a_model_lacks_are_left_out(three):
-    """A model without a measure has no line by it."""
     lacking = sample(scores("m", np.ones(4)), scores("n", np.ones(4), RMSE))
 
     assert compare(lacking, measures=[AP, RMSE]) == ()
@@ -138,7 +129,6 @@ def test_measures_that_a_model_lacks_are_left_out(three):
 
 
 def test_an_undefined_difference_has_no_figures():
-    """No query is defined in both: a line that says so."""
     (line,) = compare(two_models([0.5, np.nan], [np.nan, 0.4], conventions=SKIPPING))
 
     assert line.difference is line.ci_low is line.p_value is line.minimum_detectable_difference is None
@@ -148,7 +138,6 @@ def test_an_undefined_difference_has_no_figures():
 @pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
 @pytest.mark.parametrize(("correction", "corrected"), [("holm", holm), ("bh", benjamini_hochberg)])
 def test_each_test_may_be_corrected_by_each_rule(three, test, correction, corrected):
-    """The family's p-values, corrected by the rule, stand beside them."""
     lines = compare(three, [("m", "n"), ("k", "n")], [AP], rule(test, correction))
     tested = [line for line in lines if line.p_value is not None]
 
@@ -160,7 +149,6 @@ def test_each_test_may_be_corrected_by_each_rule(three, test, correction, correc
 
 @pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
 def test_without_correction_there_is_no_family(three, test):
-    """`none`: p-values alone."""
     lines = compare(three, test=rule(test, "none"))
 
     assert [(line.p_value is None, line.p_corrected, line.family) for line in lines] == [
@@ -172,7 +160,6 @@ def test_without_correction_there_is_no_family(three, test):
 
 @pytest.mark.parametrize("test", ["randomization", "bootstrap"])
 def test_maxt_never_lowers_a_p_value(three, test):
-    """Corrected p-values of six tests are at least the p-values, and rise with them."""
     lines = compare(three, [("m", "n"), ("k", "n"), ("m", "k")], [AP], rule(test))
     tested = [line for line in lines if line.p_value is not None]
 
@@ -203,7 +190,6 @@ def test_too_few_permutations_are_refused(three, test, key, correction):
 
 @pytest.mark.parametrize("clusters", [None, np.arange(N_QUERIES) // 2])
 def test_the_tests_are_counted_before_anything_is_scored(three, clusters):
-    """As many as are made where every score is defined: in clusters of two the larger market has 26, too few."""
     groups = Groups(clusters, MARKETS)
     pairs = [("m", "n"), ("k", "n")]
     both = sample(*(scores(n, three.contributions[n, AP].numerators) for n in "mnk"), groups=groups, resamples=50)
@@ -215,7 +201,6 @@ def test_the_tests_are_counted_before_anything_is_scored(three, clusters):
 
 
 def sample_of(three, resamples):
-    """The same scores, resampled so often."""
     results = [scores(name, three.contributions[name, AP].numerators) for name in "mnk"]
     return sample(*results, groups=three.groups, resamples=resamples)
 
@@ -256,13 +241,11 @@ def test_t_is_refused_for_queries_of_unlike_weights():
 
 
 def test_t_needs_no_permutations(three):
-    """A test without resamples is corrected by holm whatever their number."""
     assert compare(three, test=rule("t", "holm", 1))[0].p_corrected is not None
 
 
 @given(st.integers(0, 2**32))
 def test_the_other_way_round_is_the_opposite(seed):
-    """Model and baseline exchanged: the difference is its opposite, wins are losses, and the p-values are the same."""
     ours, theirs = np.random.default_rng(seed).beta(1, 2, (2, 60)).round(1)
     both = two_models(ours, theirs, resamples=50)
     (one,), (other,) = compare(both), compare(both, [("n", "m")])
@@ -273,7 +256,6 @@ def test_the_other_way_round_is_the_opposite(seed):
 
 
 def test_workers_never_change_a_line(three):
-    """Two threads give the lines that one gives."""
     pairs = [("m", "n"), ("k", "n")]
 
     assert compare(three, pairs, [AP, RMSE], dataclasses.replace(RANDOM, workers=Workers(2))) == compare(
@@ -292,7 +274,6 @@ def changed_models(n_models, n_queries=60):
 @pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
 @pytest.mark.parametrize("correction", ["holm", "bh"])
 def test_pairs_without_a_changed_query_are_no_tests(test, correction):
-    """Holm and Benjamini-Hochberg leave the only test of a family as it is; four equal models have the p-value 1."""
     pairs = [("m", "n"), *((f"same{i}", "n") for i in range(4))]
     changed, *same = compare(changed_models(5), pairs, test=rule(test, correction))
 

@@ -1,7 +1,5 @@
 """The bootstrap test: shifted resamples counted by plain loops, alone and as a family, and its rate of errors."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -16,7 +14,6 @@ MN = Pair("m", "n", AP)
 
 @pytest.mark.parametrize("seed", range(5))
 def test_p_values_and_their_correction_agree_with_plain_loops(seed):
-    """Three pairs: resamples at least as far from the difference as it is from 0, by loops; step-down too."""
     rng = np.random.default_rng(seed)
     values = rng.beta(2, 2, (3, 40)) + np.array([0, 0, 0.08])[:, np.newaxis]
     three = sample(*(scores(name, row) for name, row in zip("mnk", values, strict=True)), resamples=300)
@@ -43,7 +40,6 @@ def test_p_values_and_their_correction_agree_with_plain_loops(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_ties_are_decided_as_in_integers(seed):
-    """Differences of tenths, which no double holds, have the p-values of ten times as many whole ones."""
     tenths = np.random.default_rng(seed).integers(-2, 5, 9)
     pairs = [two_models(scale * tenths + 0.0, np.zeros(9), resamples=999) for scale in (0.1, 1)]
 
@@ -51,7 +47,6 @@ def test_ties_are_decided_as_in_integers(seed):
 
 
 def test_equal_models_have_a_p_value_of_one():
-    """No resample is nearer than the difference of 0."""
     values = np.random.default_rng(0).random(40)
 
     assert bootstrap_test(two_models(values, values), [MN])[0] == [1]
@@ -65,7 +60,6 @@ def test_a_large_difference_has_the_least_p_value():
 
 
 def test_pairs_that_are_held_in_parts_are_one_family():
-    """With room for two differences at a time the figures of six pairs are the same."""
     values = np.random.default_rng(1).random((4, 50))
     four = [scores(name, row) for name, row in zip("abcd", values, strict=True)]
     pairs = [Pair(*names, AP) for names in itertools.combinations("abcd", 2)]

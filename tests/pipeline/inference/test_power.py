@@ -1,7 +1,5 @@
 """How many queries a margin takes: worked by hand, beside R's figures and scipy's, and properties of the formula."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -54,7 +52,6 @@ def test_agrees_with_a_published_figure_of_r():
 
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
 def test_agrees_with_the_noncentral_t(power):
-    """What normal differences need gives t tests this power by scipy, within half a point."""
     n = normal(1.0).needed(0.2, 0.05, power)
     found = stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, 0.2 * math.sqrt(n))
 
@@ -62,7 +59,6 @@ def test_agrees_with_the_noncentral_t(power):
 
 
 def test_the_number_needed_is_the_least():
-    """With one cluster fewer the power is below the one wanted; so it is for skewed differences with heavy tails."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         values = rng.gamma(rng.uniform(0.5, 3), 1.0, 300) * rng.choice([-1, 1])
@@ -76,7 +72,6 @@ def test_the_number_needed_is_the_least():
 
 
 def test_what_asks_for_more_queries():
-    """More power, a higher level, a shorter distance, more variance and losses that are rarer and larger."""
     plain = normal(0.2).needed(0.02, 0.05, 0.8)
 
     assert normal(0.2).needed(0.02, 0.05, 0.9) > plain
@@ -89,7 +84,6 @@ def test_what_asks_for_more_queries():
 @pytest.mark.parametrize(("n", "margin"), [(38, 0.05), (98, 0.02)])
 @pytest.mark.parametrize("name", ["30% change by 0.1", "10% change by 0.05", "5% change by 0.1"])
 def test_the_power_of_few_queries_is_that_of_gates(name, n, margin):
-    """A gate passes as many of 500 samples as are planned, within 3 standard errors. Many samples are marked."""
     draw = {**HEALTHY, "5% change by 0.1": few(0.05, 0.1)}[name]
     values = draw(np.random.default_rng(1), 2_000, 0.0).ravel()
     variation = Variation(values - values.mean())
@@ -110,7 +104,6 @@ def test_it_takes_its_moments_from_the_clusters():
 
 
 def test_clusters_are_the_units():
-    """Each query twice in its cluster: the clusters vary as single queries do, and as many of them are needed."""
     ours, theirs = np.random.default_rng(1).beta(1, 2, (2, 100))
     single = Variation.of(difference(ours, theirs))
     twice = difference(np.repeat(ours, 2), np.repeat(theirs, 2), groups=Groups(clusters=np.repeat(np.arange(100), 2)))
@@ -120,7 +113,6 @@ def test_clusters_are_the_units():
 
 @pytest.mark.parametrize("n", [100, 400])
 def test_the_interval_of_a_normal_variance_is_that_of_chi_squared(n):
-    """Its ends are those of (C - 1) s² / χ², within 4%."""
     low, high = normal(1.0, n).ends(0.95)
 
     assert low.variance == pytest.approx((n - 1) / stats.chi2.ppf(0.975, n - 1), rel=0.04)

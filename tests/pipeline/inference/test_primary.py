@@ -1,7 +1,5 @@
 """The primary family: standard errors of resamples, and words that its p-values cannot contradict."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -54,7 +52,6 @@ def long_tailed(seed, n_queries=30, n_models=3):
 
 
 def test_equal_columns_are_drawn_once():
-    """With equal weights each of three pairs adds its differences and their squares, and all share one of ones."""
     drawn = []
 
     class Watched(Sample):
@@ -92,7 +89,6 @@ def test_the_errors_are_those_of_samples_that_repeat_queries(measure, weighted):
 
 
 def test_clusters_are_what_varies():
-    """With clusters of unlike size the errors of resamples are those of the clusters drawn."""
     rng = np.random.default_rng(1)
     clusters = np.sort(np.concatenate([np.arange(12), rng.integers(0, 12, 30)]))
     ours, theirs = rng.random((2, len(clusters)))
@@ -108,7 +104,6 @@ def test_clusters_are_what_varies():
 
 
 def test_equal_queries_have_no_error():
-    """A model that is better by 0.1 on every query has none, in the sample or a resample."""
     theirs = np.linspace(0.1, 0.7, 40)
     ((_, errors),) = differences_with_errors(two_models(theirs + 0.1, theirs), [Pair("m", "n", AP)])
 
@@ -181,7 +176,6 @@ def test_what_few_queries_decide_is_within_both_intervals(seed):
 @pytest.mark.parametrize("n_models", [1, 3])
 @given(st.integers(0, 2**32))
 def test_no_word_contradicts_its_p_value_where_few_queries_decide(n_models, seed):
-    """Marked lines are called better and worse just if p is below 0.05, too."""
     both, pairs = long_tailed(seed, n_models=n_models)
 
     for line in paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE, AP):
@@ -215,7 +209,6 @@ def test_too_few_resamples_decide_nothing():
 
 @given(st.integers(0, 2**32))
 def test_no_word_contradicts_its_p_value(seed):
-    """On the lines of the family, better and worse are said just where p is below 0.05, and of the right side."""
     both, pairs = family(seed)
     lines = paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE, AP)
 
@@ -249,7 +242,6 @@ def test_the_family_is_the_lead_measure_on_all_queries():
 
 
 def test_differences_drawn_beside_errors_keep_their_bits():
-    """What is drawn together with the errors has the bits of what is drawn alone, means and ratios."""
     rng = np.random.default_rng(4)
     values = rng.uniform(0.1, 1, (3, 2, 40))
     values[0, 0, :5] = np.nan
@@ -284,7 +276,6 @@ def test_queries_that_are_all_better_alike_are_tested_by_their_signs():
 
 
 def test_unmarked_differences_keep_their_p_values_beside_marked_ones():
-    """Theirs come from max |t*| over all pairs, as plain loops count them."""
     rng = np.random.default_rng(6)
     theirs = rng.beta(2, 2, 80)
     ours = [theirs + rng.normal(0.02, 0.1, 80), theirs + np.where(np.arange(80) < 9, 0.05 * rng.random(80), 0.0)]

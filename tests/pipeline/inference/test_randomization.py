@@ -1,7 +1,5 @@
 """The randomization test: p-values by hand and by scipy, families against a plain loop, errors by simulation."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -43,7 +41,6 @@ def test_an_exact_p_value_by_hand():
 
 @pytest.mark.parametrize("n_queries", range(2, 16))
 def test_exact_p_values_agree_with_scipy(n_queries):
-    """Of few differences all patterns are counted, as scipy does."""
     ours, theirs = np.random.default_rng(n_queries).beta(1, 2, (2, n_queries))
     expected = stats.permutation_test(
         (ours, theirs), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", n_resamples=np.inf
@@ -102,7 +99,6 @@ def test_random_p_values_agree_with_scipy(seed):
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=13), st.sampled_from([0.1, 0.3, 1 / 3, 1 / 7]))
 def test_ties_of_exact_p_values_are_decided_as_in_integers(apart, unit):
-    """Differences that are multiples of 0.1 or 1/7 give the p-value of the integers, though as doubles they differ."""
     moved = [each for each in apart if each]
     sums = np.abs([np.dot(signs, moved) for signs in itertools.product([1, -1], repeat=len(moved))])
     base = np.linspace(0.5, 0.9, len(apart)) * 3
@@ -112,7 +108,6 @@ def test_ties_of_exact_p_values_are_decided_as_in_integers(apart, unit):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_ties_of_random_p_values_are_decided_as_in_integers(seed):
-    """Of 50 differences of whole tenths many patterns have the sample's own sum; all of them are counted."""
     ours, theirs = np.random.default_rng(seed).integers(0, 10, (2, 50))
     sums = np.abs(drawn(999, 50).astype(int) @ (ours - theirs))
     observed = abs((ours - theirs).sum())
@@ -130,7 +125,6 @@ def test_queries_without_difference_do_not_count():
 
 
 def test_a_pair_of_few_differences_is_exact_in_a_family_of_many():
-    """Beside a pair that differs on all of 100 queries the p-value of five differences is exact, too."""
     ours, theirs = np.zeros(100), np.zeros(100)
     ours[10:14], theirs[50] = [0.1, 0.2, 0.3, 0.4], 0.1
     three = sample(scores("m", ours), scores("n", theirs), scores("k", np.random.default_rng(0).random(100)))
@@ -141,7 +135,6 @@ def test_a_pair_of_few_differences_is_exact_in_a_family_of_many():
 
 
 def test_equal_models_have_a_p_value_of_one():
-    """No difference on any query: 1, alone and corrected."""
     values = np.random.default_rng(0).random(50)
 
     p_values, corrected = randomization(two_models(values, values), [MN], Settings(100, 0, ONE))
@@ -150,7 +143,6 @@ def test_equal_models_have_a_p_value_of_one():
 
 
 def test_whole_clusters_change_places():
-    """The p-value by clusters of one to four queries is scipy's of the clusters' sums."""
     rng = np.random.default_rng(1)
     clusters = np.repeat(np.arange(11), rng.integers(1, 5, 11))
     ours, theirs = rng.beta(1, 2, (2, len(clusters)))
@@ -163,7 +155,6 @@ def test_whole_clusters_change_places():
 
 
 def test_a_ratio_agrees_with_changing_the_places_of_its_pairs():
-    """RMSE of unlike numbers of pairs: of all 512 patterns as many reach the sample's difference as by plain loops."""
     rng = np.random.default_rng(2)
     errors, pairs = rng.gamma(2, 1, (2, 9)), rng.integers(1, 9, (2, 9))
 
@@ -200,7 +191,6 @@ def loops(results, pairs, signs):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_corrected_p_values_agree_with_plain_loops(seed):
-    """Ten pairs of five models, two of them better: maxT by loops over the same signs."""
     rng = np.random.default_rng(seed)
     results = [scores(f"m{i}", rng.beta(2, 3, 40) + 0.08 * (i > 2)) for i in range(5)]
     pairs = [Pair(f"m{i}", f"m{j}", AP) for i, j in itertools.combinations(range(5), 2)]
@@ -212,7 +202,6 @@ def test_corrected_p_values_agree_with_plain_loops(seed):
 
 
 def test_a_small_family_is_corrected_over_all_patterns():
-    """Three pairs on eight queries: by loops over all 256 patterns, without the one that is added to random ones."""
     results = [
         scores(name, values) for name, values in zip("abc", np.random.default_rng(3).random((3, 8)), strict=True)
     ]
@@ -226,7 +215,6 @@ def test_a_small_family_is_corrected_over_all_patterns():
 
 
 def test_what_stands_beside_changes_no_p_value():
-    """A pair's own p-value has the same bits beside further models, measures, slices and the other order of pairs."""
     rng = np.random.default_rng(4)
     values = rng.random((3, 90))
     alone = two_models(values[0], values[1])
@@ -243,7 +231,6 @@ def test_what_stands_beside_changes_no_p_value():
 
 @pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
 def test_workers_never_change_a_bit(workers):
-    """Threads and processes in any number give the identical p-values, over many chunks and parts of them."""
     rng = np.random.default_rng(5)
     both = sample(
         *(scores(name, rng.gamma(2, 1, 60), RMSE, rng.integers(1, 9, 60)) for name in "mnk"),
@@ -257,7 +244,6 @@ def test_workers_never_change_a_bit(workers):
 
 
 def test_many_chunks_are_counted_each():
-    """Signs in chunks of 16 patterns: the p-value counts all of them, each chunk from its own stream."""
     ours, theirs = np.random.default_rng(6).random((2, 30))
     signs = np.concatenate(
         [draw_signs([0, seed_stream("signs/d"), chunk], n, 30) for chunk, n in enumerate([16, 16, 8])]
@@ -269,7 +255,6 @@ def test_many_chunks_are_counted_each():
 
 
 def test_another_seed_draws_other_signs():
-    """The p-value moves with the seed, by little."""
     ours, theirs = np.random.default_rng(7).random((2, 50))
     found = [p_value(ours, theirs, seed=seed) for seed in range(10)]
 
@@ -278,7 +263,6 @@ def test_another_seed_draws_other_signs():
 
 
 def test_a_pair_is_tested_on_the_queries_that_both_define():
-    """Two of six queries are undefined for one model: the p-value is that of the other four, 2 / 16 for one sign."""
     ours, theirs = [0.5, 0.6, np.nan, 0.9, 0.4, 0.8], [0.4, 0.3, 0.1, 0.2, np.nan, 0.7]
 
     assert p_value(ours, theirs, conventions=SKIPPING) == 2 / 16

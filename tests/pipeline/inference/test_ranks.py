@@ -1,7 +1,5 @@
 """Rank intervals: the recipe in plain loops, the t-test for two models, ties, undefined figures and coverage."""
 
-from __future__ import annotations
-
 import dataclasses
 from itertools import combinations
 
@@ -57,7 +55,6 @@ def by_loops(figures, n, confidence):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_recipe_in_plain_loops(seed):
-    """Seven models, each better than the one before by about a standard error of their difference."""
     rng = np.random.default_rng(seed)
     scores = rng.beta(1, 2, 60) + 0.04 * np.arange(7)[:, np.newaxis] + 0.2 * rng.standard_normal((7, 60))
     figures = resampled(scores, 300, seed)
@@ -82,7 +79,6 @@ def test_two_models_are_parted_where_a_t_test_parts_them():
 
 
 def test_identical_models_share_their_ranks():
-    """Three are one and the same, a fourth is far better than them: it is first, and they are second to fourth."""
     same = np.random.default_rng(0).random(50)
     figures = resampled(np.stack([same, same, same + np.random.default_rng(1).random(50), same]))
 
@@ -96,7 +92,6 @@ def test_a_difference_that_never_varies_counts_once_chance_is_ruled_out(n, ranks
 
 
 def test_rounding_is_no_difference():
-    """Scores that are equal but for the order of additions give figures whose last bits differ."""
     one = np.random.default_rng(0).random(50) + 0.1
     figures = resampled(np.stack([one + 0.2, one - 0.1 + 0.3]))
 
@@ -105,7 +100,6 @@ def test_rounding_is_no_difference():
 
 
 def test_a_model_without_a_figure_has_no_rank():
-    """It counts for nothing, but one that a resample alone leaves undefined may have any rank among the others."""
     figures = resampled(np.random.default_rng(0).random((3, 50)) + np.arange(3)[:, np.newaxis])
     undefined, in_part = figures.copy(), figures.copy()
     undefined[1] = np.nan
@@ -118,7 +112,6 @@ def test_a_model_without_a_figure_has_no_rank():
 
 @pytest.mark.parametrize(("n_models", "n_clusters"), [(1, 50), (0, 50), (3, 1)])
 def test_no_ranks_without_two_models_and_two_clusters(n_models, n_clusters):
-    """One model has nothing to be ranked with, one cluster no spread."""
     figures = np.arange(n_models)[:, np.newaxis] + np.zeros((n_models, 101))
 
     assert rank_intervals(figures, n_clusters, 0.95) == [None] * n_models
@@ -152,12 +145,10 @@ MEASURES = tuple(map(Measure.parse, ("ap", "kendall_distance", "judged@10")))  #
 
 
 def scores_of(model, values, dataset="d", measures=MEASURES):
-    """The same scores by each measure."""
     return scores(model, [values] * len(measures), measures, dataset=dataset)
 
 
 def summary(*datasets, pooled=False, groups=None):
-    """The lines of these datasets with their ranks, by dataset, slice, measure and model."""
     rule = IntervalRule("percentile", 0.95)
     samples = [Sample(own, CONVENTIONS, groups or Groups(), Settings(500, 0, Workers())) for own in datasets]
     lines = [
@@ -176,7 +167,6 @@ def three(dataset, gap, n=60):
 
 
 def test_the_least_figure_is_first_where_lower_is_better():
-    """And by a measure of which neither end is better there is no first."""
     found = summary(three("d", 1.0))
 
     assert [found["d", "all", "ap", model] for model in "abc"] == [(2, 3), (2, 3), (1, 1)]
@@ -185,7 +175,6 @@ def test_the_least_figure_is_first_where_lower_is_better():
 
 
 def test_slices_have_no_ranks():
-    """All queries have."""
     found = summary(three("d", 1.0), groups=Groups(slices={"market=de": np.arange(60) < 30}))
 
     assert {rank for (_, part, _, _), rank in found.items() if part != "all"} == {(None, None)}
@@ -193,7 +182,6 @@ def test_slices_have_no_ranks():
 
 
 def test_the_mean_of_all_datasets_has_ranks_of_its_own():
-    """In each dataset `c` is ahead by too little to tell; over eight of them it is first."""
     found = summary(*(three("d" * length, 0.09) for length in range(1, 9)), pooled=True)
     own = [found["d" * length, "all", "ap", "c"] for length in range(1, 9)]
 
@@ -202,7 +190,6 @@ def test_the_mean_of_all_datasets_has_ranks_of_its_own():
 
 
 def test_the_mean_of_all_datasets_is_as_unsure_as_the_smallest():
-    """Three queries that score alike add no spread, but Student's t is far wider with 2 degrees of freedom than 59."""
     alike, large = [scores_of(model, [0.5] * 3, "d") for model in "abc"], three("dd", 0.22)
 
     assert summary(alike, large, pooled=True)["*", "all", "ap", "c"] == (1, 3)
@@ -223,13 +210,11 @@ def test_clusters_of_unequal_size_count_as_fewer():
 
 @pytest.mark.parametrize("n_models", [3, 8])
 def test_taus_are_those_of_scipy(n_models):
-    """Also where models are equal by one measure or by both."""
     for one, other in np.random.default_rng(n_models).integers(0, 5, (200, 2, n_models)) / 4:
         assert kendall_tau(one, other) == pytest.approx(stats.kendalltau(one, other).statistic, nan_ok=True)
 
 
 def agreement(*datasets, pooled=False):
-    """The samples, and the lines of agreement with AP by dataset and measure."""
     rule = IntervalRule("percentile", 0.95)
     samples = [Sample(own, CONVENTIONS, Groups(), Settings(400, 0, Workers())) for own in datasets]
     both = zip(datasets, samples, strict=True)
@@ -240,7 +225,6 @@ def agreement(*datasets, pooled=False):
 
 
 def test_a_measure_of_which_the_other_end_is_better_has_the_reversed_order():
-    """The same figures by AP and by a distance disagree on every pair; a measure without a better end has no order."""
     _, found = agreement(
         [scores_of(model, np.random.default_rng(seed).random(50)) for seed, model in enumerate("abcd")]
     )
@@ -306,7 +290,6 @@ def test_the_intervals_of_both_measures_hold_together():
 
 
 def test_models_that_cannot_be_told_apart_leave_tau_open():
-    """Of three random models anything from -1 to 1 may be true, and the observed tau is in between."""
     rng = np.random.default_rng(5)
     _, found = agreement([by_two(model, *rng.random((2, 30))) for model in "abc"])
     line = found["d", "rr"]
@@ -316,7 +299,6 @@ def test_models_that_cannot_be_told_apart_leave_tau_open():
 
 
 def test_further_replicates_may_turn_an_order_round():
-    """Two replicates of each model are far apart: whatever the queries say, no pair is certain."""
     noise = np.tile([0.01, -0.01], 20)
     worths = {"a": 0.2, "b": 0.5, "c": 0.8}
     families = [
@@ -333,7 +315,6 @@ def test_further_replicates_may_turn_an_order_round():
 
 
 def test_two_models_have_no_order_to_agree_on():
-    """Nor have three of which one is undefined."""
     two = [scores_of(model, np.random.default_rng(seed).random(20)) for seed, model in enumerate("ab")]
 
     assert agreement(two)[1] == {}

@@ -1,7 +1,5 @@
 """Figures as sums over clusters: the influence of each cluster is the derivative of the figure."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,6 @@ CLUSTERS = np.arange(40) // 3
 
 
 def contributions(name):
-    """Those of 40 random users, or queries, to one measure."""
     measure = Measure.parse(name)
     rng = np.random.default_rng(7)
     moments, weights = {}, np.ones(40)
@@ -55,7 +52,6 @@ def test_influence_is_the_derivative_by_the_weight_of_a_cluster(name, clusters):
 
 @pytest.mark.parametrize("name", ["ap", "gmap", "rmse", "r2"])
 def test_a_slice_is_the_figure_of_its_queries_alone(name):
-    """The other queries at 0 make the figure that the slice's queries make without them."""
     everything = contributions(name)
     queries = np.arange(40) % 3 == 1
     own = everything.numerators[:, queries], everything.denominators[queries]

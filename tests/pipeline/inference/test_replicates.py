@@ -1,7 +1,5 @@
 """Families of replicates: variance components, and what is claimed of further replicates."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -99,14 +97,12 @@ def test_two_families_add_up_by_welch():
 
 
 def test_replicates_that_differ_by_chance_alone_add_nothing():
-    """Where the variance between replicates is not above that of the interaction, the queries decide."""
     cells = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
     assert TotalError.of(0.1, 2, [ReplicateEffects.of("ab", cells)]) == TotalError(0.1, 2)
 
 
 @pytest.mark.parametrize("measure", [AP, GMAP, RMSE])
 def test_the_cells_of_a_figure_are_its_replicates(measure):
-    """A family's shifts are those of its replicates' figures, exactly for a mean and to the first order otherwise."""
     values = made_up(0)
     drawn = sample(family("m", values, measure), *[scores(f"m{i}", row, measure) for i, row in enumerate(values)])
     (effects,) = drawn.figure("m", measure).families
@@ -146,7 +142,6 @@ def test_shared_seeds_are_paired():
 
 
 def test_one_replicate_claims_nothing_beyond_itself():
-    """The figures of a family of one are those of a model with one output."""
     values = made_up(4)[:1]
     drawn = sample(family("m", values), scores("n", values[0]))
     one, other = drawn.figure("m", AP), drawn.figure("n", AP)
@@ -157,7 +152,6 @@ def test_one_replicate_claims_nothing_beyond_itself():
 
 @pytest.mark.parametrize("method", ["bca+t", "bca", "percentile", "basic"])
 def test_an_interval_is_the_outer_one(method):
-    """A family's interval holds that over queries and that over replicates, whatever the method."""
     values = made_up(5, between=0.1)
     figure = sample(family("m", values)).figure("m", AP)
     low, high = interval(figure, method, 0.95)
@@ -171,7 +165,6 @@ def test_an_interval_is_the_outer_one(method):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("others", [0, 2])
 def test_words_never_contradict_p_values_of_families(seed, others):
-    """In the primary family p is below 5% just where the interval excludes 0, with and without replicates beside."""
     rng = np.random.default_rng(seed)
     values = made_up(seed, between=rng.choice([0, 0.02, 0.1]))
     models = [family(f"m{i}", values + shift) for i, shift in enumerate((0.0, 0.03))]
@@ -189,7 +182,6 @@ def test_words_never_contradict_p_values_of_families(seed, others):
 
 @pytest.mark.parametrize("correction", ["maxt", "holm", "bh"])
 def test_exploratory_tests_hold_over_replicates_too(correction):
-    """Replicates as far apart as the models leave no difference, however sure the queries are of it."""
     queries = np.random.default_rng(0).uniform(0.3, 0.6, 60)
     drawn = sample(family("m", [queries + 0.2, queries]), scores("n", queries))
     rule = dataclasses.replace(RULE, test="randomization", correction=correction)
@@ -213,7 +205,6 @@ def test_figures_of_several_datasets_share_their_replicates():
 
 
 def test_figures_whose_replicates_differ_are_by_themselves():
-    """Replicates of other names are others: each dataset's add half of their shifts."""
     families = [ReplicateEffects({"1": 0.1, "2": -0.1}, 0.01), ReplicateEffects({"a": 0.2, "b": -0.2}, 0.02)]
     found = mean_effects([[own] for own in families])
 

@@ -1,7 +1,5 @@
 """The resamples: exact sums, one draw for all, the same figures however the work is spread."""
 
-from __future__ import annotations
-
 import hashlib
 import tracemalloc
 from fractions import Fraction
@@ -40,7 +38,6 @@ def blas_threads(*_):
 
 
 def test_chunks_have_one_thread_of_blas_each():
-    """The workers share the cores already; afterwards BLAS has as many threads as before, the second time, too."""
     before = blas_threads()
     for _ in range(2):
         chunks = run_chunks("Drawing", blas_threads, None, 5, "d", Settings(100, 0, ONE), 50)
@@ -50,7 +47,6 @@ def test_chunks_have_one_thread_of_blas_each():
 
 @given(arrays(np.float64, (3, 50), elements=st.floats(-1e6, 1e6)), st.integers(0, 2**32))
 def test_every_sum_of_rounded_columns_is_exact(columns, seed):
-    """Sums of resamples, taken by matrix product, equal sums taken in rational arithmetic."""
     rounded = round_to_exact(columns)
     counts = np.random.default_rng(seed).multinomial(50, np.full(50, 1 / 50)).astype(float)
 
@@ -68,7 +64,6 @@ def test_rounding_moves_a_score_by_less_than_the_stated_step(columns):
 
 
 def test_each_resample_draws_as_many_queries_as_there_are():
-    """The sums of a column of ones are the number of queries, in each of exactly the resamples asked for."""
     sums = draw(np.ones((1, 37)), resamples=1001)
 
     assert sums.shape == (1001, 1)
@@ -76,7 +71,6 @@ def test_each_resample_draws_as_many_queries_as_there_are():
 
 
 def test_resamples_that_memory_cannot_hold_are_refused():
-    """A thousand columns of a thousand million resamples are 8,000 GB; the line says how many would fit."""
     with pytest.raises(InputError, match=r"bootstrap\.resamples: .* need 8,000\.0 GB, .*; set at most 1,000,000$"):
         draw(np.ones((1000, 3)), resamples=1_000_000_000, memory=8e9)
 
@@ -91,7 +85,6 @@ def test_counts_are_those_of_drawing_with_replacement():
 
 
 def test_columns_share_their_resamples():
-    """Two columns of which one is twice the other keep that ratio in every resample: the draws are the same."""
     column = np.random.default_rng(1).integers(0, 100, 60).astype(float)
 
     sums = draw(np.stack([column, 2 * column]))
@@ -100,7 +93,6 @@ def test_columns_share_their_resamples():
 
 
 def test_a_column_does_not_depend_on_the_columns_beside_it():
-    """The sums of one column have the same bits alone and between forty others."""
     rng = np.random.default_rng(2)
     columns = rng.random((41, 333))
 
@@ -109,7 +101,6 @@ def test_a_column_does_not_depend_on_the_columns_beside_it():
 
 @pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
 def test_workers_never_change_a_bit(workers):
-    """Threads and processes in any number give the identical sums, over many chunks."""
     columns = np.random.default_rng(3).random((4, 101))
     chunk = 101 * 16
 
@@ -118,7 +109,6 @@ def test_workers_never_change_a_bit(workers):
 
 @pytest.mark.parametrize("kept", [0, 400 * 30])
 def test_windows_are_the_resamples_a_few_at_a_time(kept):
-    """Windows of at most two chunks of 16 resamples have the sums of all, whether counts are kept or drawn again."""
     part = ResampledSums(slice(None), np.eye(30))
     draws = BootstrapDraws(30, "d", Settings(400, 0, ONE), _chunk=16 * 30, _kept=kept)
     whole = draws.sums([part])[0][0, :, 1:]
@@ -160,7 +150,6 @@ def test_slices_share_products_to_the_last_bit(seed, n_slices):
 
 
 def test_slices_with_many_parts_do_not_share_products():
-    """Parts of fewer than 32 clusters on average are too small: 64 clusters have two at most."""
     masks = {"all": np.ones(64, dtype=bool), "half": np.arange(64) < 32, "odd": np.arange(64) % 2 > 0}
 
     assert [sliced.names for sliced in SlicedClusters.share(masks)] == [("all", "half"), ("odd",)]
@@ -187,14 +176,12 @@ def test_each_chunk_is_drawn_from_a_stream_of_its_own():
 
 
 def test_fewer_resamples_are_the_first_of_more():
-    """Asking for more resamples keeps those that were drawn before."""
     columns = np.random.default_rng(4).random((2, 30))
 
     np.testing.assert_array_equal(draw(columns, resamples=150), draw(columns, resamples=400)[:150])
 
 
 def test_seed_and_stream_each_change_the_resamples():
-    """Another seed or another dataset draws other queries."""
     columns = np.random.default_rng(5).random((1, 30))
 
     assert (draw(columns) != draw(columns, seed=1)).any()

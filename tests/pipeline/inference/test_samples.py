@@ -1,7 +1,5 @@
 """One dataset's resamples: slices, clusters, paired differences and the mean over datasets, against plain loops."""
 
-from __future__ import annotations
-
 import dataclasses
 import weakref
 
@@ -31,7 +29,6 @@ def random_scores(seed, n=N_QUERIES):
 
 
 def test_a_figure_is_resampled_cluster_by_cluster():
-    """Each resample is the mean of all queries of the clusters drawn; a cluster drawn twice has its queries twice."""
     values = random_scores(0)
     figure = sample(scores("m", values), groups=Groups(clusters=CLUSTERS)).figure("m", AP)
 
@@ -51,7 +48,6 @@ def test_a_figure_is_resampled_cluster_by_cluster():
 
 
 def test_clusters_of_one_query_are_no_clusters():
-    """Each query in a cluster of its own, in the order of the queries: the same bits as without clusters."""
     values = random_scores(1)
     plain = sample(scores("m", values)).figure("m", AP)
     own = sample(scores("m", values), groups=Groups(clusters=np.arange(N_QUERIES))).figure("m", AP)
@@ -61,7 +57,6 @@ def test_clusters_of_one_query_are_no_clusters():
 
 
 def test_a_slice_is_a_ratio_over_the_same_resamples():
-    """A slice's resample is the mean of those of its queries that were drawn."""
     values = random_scores(2)
     figure = sample(scores("m", values), groups=Groups(slices={"market=de": MARKET})).figure("m", AP, "market=de")
 
@@ -72,7 +67,6 @@ def test_a_slice_is_a_ratio_over_the_same_resamples():
 
 
 def test_a_difference_is_paired():
-    """Each resample of a difference is the difference of both means over the same queries drawn."""
     ours, theirs = random_scores(3), random_scores(4)
     (found,) = sample(scores("m", ours), scores("n", theirs)).differences([Pair("m", "n", AP)])
 
@@ -91,7 +85,6 @@ def test_a_difference_is_positive_where_the_model_is_better():
 
 
 def test_differences_that_are_equal_stay_equal_beside_a_large_one():
-    """Two models differ on one query alone: resamples without it give both the same bits, for one step rounds both."""
     base = random_scores(3)
     small = base + 1e-3 * random_scores(4)
     large = np.where(np.arange(N_QUERIES) == 0, base + 0.4, small)
@@ -113,7 +106,6 @@ def test_a_factor_scales_the_baseline():
 
 
 def test_a_difference_takes_the_queries_that_both_define():
-    """Of four queries each model lacks another one: the difference is of the two that are left, 0.1 and 0.3."""
     ours, theirs = [0.5, 0.6, np.nan, 0.9], [0.4, 0.3, 0.1, np.nan]
     both = sample(scores("m", ours), scores("n", theirs), conventions=SKIPPING)
     (found,) = both.differences([Pair("m", "n", AP)])
@@ -123,7 +115,6 @@ def test_a_difference_takes_the_queries_that_both_define():
 
 
 def test_a_difference_of_pooled_errors_weighs_each_model_by_its_own_pairs():
-    """Errors of unlike numbers of pairs: each resample is the difference of two roots of ratios."""
     rng = np.random.default_rng(5)
     errors, pairs = rng.gamma(2, 1, (2, N_QUERIES)), rng.integers(1, 20, (2, N_QUERIES))
     both = sample(*(scores(name, errors[i], RMSE, pairs[i]) for i, name in enumerate("mn")))
@@ -135,7 +126,6 @@ def test_a_difference_of_pooled_errors_weighs_each_model_by_its_own_pairs():
 
 
 def test_equal_scores_are_equal_in_every_resample():
-    """Of two models that score alike no resample differs, to the last bit, though one reaches further up elsewhere."""
     ours = random_scores(6)
     theirs = ours.copy()
     theirs[0] = 1.0
@@ -147,7 +137,6 @@ def test_equal_scores_are_equal_in_every_resample():
 
 
 def test_what_stands_beside_changes_no_bit():
-    """A figure and a difference have the same bits with a third model, one of greater scores, in the sample."""
     ours, theirs, third = random_scores(7), random_scores(8) / 4, random_scores(9)
     two = sample(scores("m", ours), scores("n", theirs))
     three = sample(scores("k", third), scores("m", ours), scores("n", theirs))
@@ -158,7 +147,6 @@ def test_what_stands_beside_changes_no_bit():
 
 
 def test_the_scores_of_a_mean_are_in_the_order_of_the_query_ids():
-    """Whatever the order of the results: q0, q1 and q10 before q2; an undefined query and others of a slice are out."""
     results = scores("m", [0.3, 0.1, np.nan, 0.2])
     ids = np.array(["q10", "q2", "q0", "q1"], dtype=object)
     found = sample(dataclasses.replace(results, query_ids=ids), conventions=SKIPPING)
@@ -193,7 +181,6 @@ def test_the_mean_over_datasets_is_unweighted_and_stratified():
 
 
 def test_small_datasets_have_the_degrees_of_freedom_of_satterthwaite():
-    """Of two datasets the error is that of Welch's t test, whose degrees of freedom SciPy gives."""
     one, other = np.array([0.1, 0.9, 0.4]), np.array([0.3, 0.35, 0.5, 0.2, 0.1])
     figures = [sample(scores("m", one)).figure("m", AP), sample(scores("m", other, dataset="e")).figure("m", AP)]
     welch = stats.ttest_ind(one, -other, equal_var=False).confidence_interval(0.95)
@@ -204,7 +191,6 @@ def test_small_datasets_have_the_degrees_of_freedom_of_satterthwaite():
 
 
 def test_a_dataset_of_one_query_leaves_the_mean_without_an_interval():
-    """One query says nothing about the variance of its dataset."""
     figures = [sample(scores("m", [0.4], dataset="e")).figure("m", AP), sample(scores("m", [0.1, 0.3])).figure("m", AP)]
 
     assert interval(pool(figures), "bca+t", 0.95) == (None, None)
@@ -230,7 +216,6 @@ def test_sides_are_the_figures_that_a_difference_is_made_of():
 
 
 def test_differences_made_a_few_at_a_time_are_the_same():
-    """With room for two at a time, five differences are those that are made at once."""
     results = [scores(name, random_scores(i)) for i, name in enumerate("mabcde")]
     pairs = [Pair("m", name, AP) for name in "abcde"]
     at_once = sample(*results).differences(pairs)
@@ -242,7 +227,6 @@ def test_differences_made_a_few_at_a_time_are_the_same():
 
 
 def test_a_difference_is_let_go_before_the_next_is_made():
-    """Each holds a number of every cluster: of thousands of pairs that would be a gigabyte."""
     many = sample(*(scores(name, random_scores(i)) for i, name in enumerate("mabcde")))
     made = many.each_difference([Pair("m", name, AP) for name in "abcde"])
 
@@ -251,7 +235,6 @@ def test_a_difference_is_let_go_before_the_next_is_made():
 
 
 def test_the_clusters_of_a_slice():
-    """All of them, or those with a query in it, each once and ascending."""
     groups = Groups(clusters=np.array([2, 0, 1, 2, 0]), slices={"s=x": np.array([True, False, False, True, True])})
     clustered = sample(scores("m", [0.1] * 5), groups=groups)
     plain = sample(scores("m", [0.1] * 5), groups=Groups(slices=groups.slices))

@@ -1,14 +1,11 @@
 """Signs: every pattern of a few, and random ones that are fair, independent and the same each time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rankledger.pipeline.inference.sign_flips import all_signs, draw_signs
 
 
 def test_every_pattern_of_two_clusters():
-    """The sample's own, either cluster changed, and both."""
     np.testing.assert_array_equal(all_signs(2), [[1, 1], [-1, 1], [1, -1], [-1, -1]])
 
 
@@ -29,6 +26,5 @@ def test_drawn_signs_are_fair_and_independent():
 
 
 def test_fewer_patterns_are_the_first_of_more():
-    """Asking a stream for more keeps those that it gave before; another stream gives others."""
     np.testing.assert_array_equal(draw_signs([0, 1, 2], 5, 7), draw_signs([0, 1, 2], 90, 7)[:5])
     assert (draw_signs([0, 1, 2], 5, 7) != draw_signs([0, 1, 3], 5, 7)).any()

@@ -1,7 +1,5 @@
 """The statistic of a change of places, against models whose scores really have changed places."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -29,7 +27,6 @@ def two(measure):
 
 
 def swapped(results, queries):
-    """The scores of both models after they changed places on these queries."""
     ours, theirs = results
     return [
         scores(
@@ -50,7 +47,6 @@ def difference(results, measure, groups):
 @pytest.mark.parametrize("clusters", [None, CLUSTERS], ids=["queries", "clusters"])
 @pytest.mark.parametrize("measure", [AP, GMAP, RMSE, R2], ids=str)
 def test_signs_are_changes_of_places(measure, clusters):
-    """Under each pattern the statistic rises with the difference of the two figures of models that changed places."""
     results, groups = two(measure), Groups(clusters=clusters)
     swap = FlippedPair(*sample(*results, groups=groups).sides(Pair("m", "n", measure)))
     signs = draw_signs([1], 40, len(swap.moved))
@@ -65,7 +61,6 @@ def test_signs_are_changes_of_places(measure, clusters):
 
 
 def test_a_plain_difference_is_the_sum_of_signed_differences():
-    """|Σ s·d| / √(Σ d²), and over all patterns its mean square is 1."""
     results = two(AP)
     swap = FlippedPair(*sample(*results).sides(Pair("m", "n", AP)))
     apart = (results[0].values - results[1].values)[0]
@@ -108,7 +103,6 @@ def test_the_statistic_orders_patterns_as_students_t_does():
 
 @pytest.mark.parametrize("measure", [AP, GMAP, RMSE, R2], ids=str)
 def test_changing_all_places_changes_nothing(measure):
-    """The opposite signs give the same statistic, to the last bit."""
     swap = FlippedPair(*sample(*two(measure)).sides(Pair("m", "n", measure)))
     flips, signs = FlippedPairs([swap], slice(None)), draw_signs([3], 50, N_QUERIES)
 
@@ -118,7 +112,6 @@ def test_changing_all_places_changes_nothing(measure):
 @pytest.mark.parametrize("part", [1, 8, 100, 10**6])
 @pytest.mark.parametrize("measure", [AP, GMAP, RMSE, R2], ids=str)
 def test_all_statistics_are_those_of_half_of_the_patterns(measure, part):
-    """In parts of any size: each statistic of all 4,096 patterns half as often, the sample's first."""
     swap = FlippedPair(*sample(*two(measure)).sides(Pair("m", "n", measure)))
     flips = FlippedPairs([swap], slice(None))
     found = np.concatenate(list(flips.all_statistics(_part=part)), axis=1)
@@ -141,7 +134,6 @@ def test_clusters_that_do_not_move_may_be_left_without_signs():
 
 
 def test_models_that_agree_everywhere_have_no_statistic_above_zero():
-    """Equal scores: 0 under every pattern, which reaches the 0 of the sample."""
     ours, _ = two(AP)
     swap = FlippedPair(*sample(ours, scores("n", ours.values)).sides(Pair("m", "n", AP)))
     flips = FlippedPairs([swap], slice(None))

@@ -1,7 +1,5 @@
 """Where a change sits: slices against an enumeration by loops, permutations against all of them, planted effects."""
 
-from __future__ import annotations
-
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -20,7 +18,6 @@ RULE = SearchRule(0.05, 0, ONE)
 
 
 def search(changes, columns, clusters=None, *, permutations=500, seed=0, workers=ONE, alpha=0.05, **options):
-    """The search of these changes by columns of texts."""
     clusters = None if clusters is None else np.array(clusters)
     settings = Settings(permutations, seed, workers)
     return search_slices(np.array(changes, float), columns, clusters, settings, alpha=alpha, **options)
@@ -122,7 +119,6 @@ def test_a_slice_that_only_varies_more_is_found_as_seldom_as_others():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_slices_are_those_of_loops(seed):
-    """Random columns with gaps, some of them alike: as many different slices as loops over all values find."""
     rng = np.random.default_rng(seed)
     draws = {name: rng.choice([None, *values], 60) for name, values in {"a": "xyz", "b": "st", "c": "klmno"}.items()}
     columns = {name: draw.tolist() for name, draw in draws.items()} | {"copy of a": draws["a"].tolist()}
@@ -137,7 +133,6 @@ def test_slices_are_those_of_loops(seed):
 
 
 def halves(n_queries):
-    """Columns that have nothing to do with each other: every second query, and every third."""
     return {
         "second": [f"{query % 2}" for query in range(n_queries)],
         "third": [f"{query % 3}" for query in range(n_queries)],
@@ -145,7 +140,6 @@ def halves(n_queries):
 
 
 def test_a_change_that_all_share_is_in_no_slice():
-    """All 300 queries lost 0.05, but for what chance makes of them; or all lost just that."""
     noise = np.random.default_rng(0).normal(-0.05, 0.01, 300)
 
     assert search(noise, halves(300)).found == ()
@@ -189,7 +183,6 @@ def test_beside_a_slice_that_was_found_a_few_queries_are_none():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_slice_is_found_at_its_own_level_and_above(seed):
-    """However early drawing ends: at the level of its p-value it is found, with that p-value, and below it is not."""
     changes = np.random.default_rng([15, seed]).normal(0, 0.1, 300)
     (first, *_) = search(changes, halves(300), permutations=1_000, alpha=0.999).found
 
@@ -210,7 +203,6 @@ def test_an_effect_of_both_columns_together_is_found_as_one():
 
 @pytest.mark.parametrize(("lost", "name"), [("0", "second=0"), ("1", "second=1")])
 def test_of_a_slice_and_all_others_it_is_the_one_that_changed(lost, name):
-    """Both halves are as far from each other; the one that lost is named."""
     columns = {"second": halves(100)["second"]}
     changes = np.random.default_rng(4).normal(0, 0.1, 100) - 0.5 * (np.array(columns["second"]) == lost)
 
@@ -233,7 +225,6 @@ def test_where_the_others_changed_more_they_are_named(sign):
 
 
 def test_queries_without_a_change_are_in_no_complement():
-    """Queries whose change is undefined are neither in a slice nor among those outside."""
     changes = np.array([0.0] * 30 + [-0.5] * 15 + [-0.6] * 15 + [np.nan] * 5)
 
     (found,) = search(changes, {"market": ["us"] * 30 + ["de"] * 15 + ["fr"] * 20}).found
@@ -276,7 +267,6 @@ def test_undefined_queries_are_in_no_slice():
 
 
 def test_clusters_move_as_a_whole():
-    """Of ten users of one half seven won, of ten of the other three: Fisher's exact p is 0.18."""
     won = [*[1.0] * 7, *[0.0] * 3, *[1.0] * 3, *[0.0] * 7]
     users = np.repeat(np.arange(20), 10)
     column = {"half": [f"{user // 10}" for user in users]}
@@ -289,7 +279,6 @@ def test_clusters_move_as_a_whole():
 
 @pytest.mark.parametrize("workers", [Workers(3), Workers(2, "processes")], ids=["threads", "processes"])
 def test_workers_never_change_a_bit(workers):
-    """The same slices, statistics and p-values, the latter of several chunks of permutations."""
     columns = halves(3_000)
     rng = np.random.default_rng(10)
     changes = rng.normal(0, 0.1, 3_000) - 0.01 * (np.array(columns["third"]) == "1")
@@ -305,7 +294,6 @@ def test_workers_never_change_a_bit(workers):
 
 
 def test_what_is_too_large_is_left_out_and_counted():
-    """With room for three times the queries, three of 4 columns and 6 pairs are searched."""
     columns = {name: [f"{(query // 2**place) % 2}" for query in range(400)] for place, name in enumerate("abcd")}
 
     found = search(np.random.default_rng(11).normal(size=400), columns, _cells=3 * 400 + 1)
@@ -314,7 +302,6 @@ def test_what_is_too_large_is_left_out_and_counted():
 
 
 def test_false_findings_stay_below_the_level():
-    """Skewed changes with a shift in 200 samples: at most 5%, and four standard errors of that."""
     n_found = 0
     for seed in range(200):
         rng = np.random.default_rng([12, seed])
@@ -325,7 +312,6 @@ def test_false_findings_stay_below_the_level():
 
 
 def contributions(scores, measure="rr", defined=None):
-    """What queries with these scores add to the mean of a measure."""
     counted = np.ones(len(scores)) if defined is None else np.array(defined, float)
     return QueryContributions.of(Measure.parse(measure), np.array([scores]) * counted, counted)
 
@@ -351,7 +337,6 @@ def test_what_a_slice_accounts_for():
 
 
 def test_of_an_error_less_is_better():
-    """mae rises on 59 queries: that is a change for the worse, and the figure's rise."""
     after = np.array([1.0] * 59 + [0.5] * 241)
 
     (line,), _ = changed_slices(
@@ -367,7 +352,6 @@ def test_of_an_error_less_is_better():
 
 @pytest.mark.parametrize(("won", "all_after"), [(0.059, "0.5000"), (0.1, "0.5329")])
 def test_no_share_is_named_of_nothing_or_of_what_went_the_other_way(won, all_after):
-    """59 queries lose what the others win, or less: all together stay as they were, or rise."""
     after = np.array([0.5 - 0.241] * 59 + [0.5 + won] * 241)
 
     (line,), _ = changed_slices(
@@ -385,7 +369,6 @@ def test_no_share_is_below_zero():
 
 
 def test_slices_that_were_not_searched_are_named():
-    """Two values of 15 queries each, and a column of pairs, but not one of ids; of many the first five."""
     market = ["us"] * 30 + ["de"] * 15 + ["fr"] * 15
     ids, pairs = [f"q{query}" for query in range(60)], [f"p{query // 2}" for query in range(60)]
     many = ["us"] * 30 + [f"m{query // 5}" for query in range(30)]
@@ -413,7 +396,6 @@ def test_slices_that_were_not_searched_are_named():
     ],
 )
 def test_what_is_said_where_nothing_is_found(measure, groups, said):
-    """Why nothing was searched, or how much was; nothing where there is no column."""
     after = 0.5 + np.random.default_rng(13).normal(0, 0.1, 300)
 
     lines, searched = changed_slices(

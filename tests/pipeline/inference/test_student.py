@@ -1,7 +1,5 @@
 """Student's t and what goes with it, beside scipy's, and the power that the least detectable difference has."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -23,7 +21,6 @@ def difference(ours, theirs, **options):
 
 @pytest.mark.parametrize("n_queries", [2, 3, 10, 200])
 def test_agrees_with_scipys_paired_test(n_queries):
-    """Without clusters it is scipy's ttest_rel, p-value and standard error."""
     ours, theirs = np.random.default_rng(n_queries).beta(1, 2, (2, n_queries))
     found, expected = difference(ours, theirs), stats.ttest_rel(ours, theirs)
 
@@ -32,7 +29,6 @@ def test_agrees_with_scipys_paired_test(n_queries):
 
 
 def test_clusters_of_one_size_are_tested_by_their_means():
-    """Clusters of three queries each: scipy's test of the clusters' means."""
     ours, theirs = np.random.default_rng(0).beta(1, 2, (2, 60))
     found = difference(ours, theirs, groups=Groups(clusters=np.repeat(np.arange(20), 3)))
     means = [values.reshape(20, 3).mean(axis=1) for values in (ours, theirs)]
@@ -46,7 +42,6 @@ def test_the_effect_size_is_in_standard_deviations_of_the_differences():
 
 
 def test_a_slice_counts_its_own_clusters():
-    """On a slice the test is scipy's of the slice's queries alone."""
     ours, theirs = np.random.default_rng(1).beta(1, 2, (2, 60))
     mask = np.arange(60) % 2 == 0
     both = two_models(ours, theirs, groups=Groups(slices={"s=x": mask}))
@@ -56,7 +51,6 @@ def test_a_slice_counts_its_own_clusters():
 
 
 def test_an_error_is_better_where_it_is_less():
-    """Effect sizes are oriented as differences are: less RMSE is a positive effect."""
     rng = np.random.default_rng(2)
     both = sample(scores("m", rng.uniform(1, 2, 30), RMSE), scores("n", rng.uniform(3, 4, 30), RMSE))
 
@@ -75,7 +69,6 @@ def test_the_detectable_difference_is_found_in_80_percent(n_queries):
 
 
 def test_a_single_cluster_says_nothing():
-    """One query has no standard error: no p-value, no effect size, nothing detectable."""
     found = difference([0.5], [0.4])
 
     assert all(

@@ -1,7 +1,5 @@
 """Estimates and their intervals: a published interval, coverage, ratios, and what undefined queries count as."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -53,7 +51,6 @@ def summarise(
 )
 @pytest.mark.parametrize("seed", range(2))
 def test_intervals_of_sixteen_numbers(seed, method, expected):
-    """The three intervals of the mean of these sixteen, to 0.5% with a million resamples."""
     (line,) = summarise(scores(SIXTEEN), resamples=1_000_000, seed=seed, method=method)
 
     assert line.estimate == pytest.approx(np.mean(SIXTEEN))
@@ -61,7 +58,6 @@ def test_intervals_of_sixteen_numbers(seed, method, expected):
 
 
 def test_agrees_with_scipy_on_random_scores():
-    """scipy's percentile interval and standard error, of its own resamples, differ by Monte Carlo error alone."""
     values = np.random.default_rng(0).beta(0.5, 2, 200)
 
     (line,) = summarise(scores(values), resamples=20_000)
@@ -92,7 +88,6 @@ def test_a_95_percent_interval_covers_about_95_percent_of_the_time():
 
 
 def test_confidence_is_the_share_of_resamples_inside():
-    """A 50% interval lies inside the 95% interval of the same resamples and is less than half as wide."""
     values = np.random.default_rng(1).random(80)
 
     (wide,) = summarise(scores(values))
@@ -128,7 +123,6 @@ def test_a_distance_is_never_zero_for_want_of_documents():
 
 
 def test_no_interval_where_a_resample_leaves_the_figure_undefined():
-    """Of three queries only one has a distance, and some resamples miss it: an estimate, but no interval."""
     (line,) = summarise(scores([4, np.nan, np.nan], measures=["kendall_distance"]))
 
     assert line.estimate == 4
@@ -136,7 +130,6 @@ def test_no_interval_where_a_resample_leaves_the_figure_undefined():
 
 
 def test_nothing_defined_is_no_figure():
-    """A measure that is undefined for every query, and skipped, has no estimate: not 0."""
     (line,) = summarise(scores([np.nan, np.nan], measures=["kendall_tau"]))
 
     assert line.estimate is None
@@ -163,7 +156,6 @@ def test_pooled_interval_resamples_numerators_and_denominators_together():
 
 @pytest.mark.parametrize("name", ["r2", "explained_variance"])
 def test_a_figure_of_several_means_is_resampled_exactly(name):
-    """Each resample's figure is that of its pairs, a query drawn twice having its pairs there twice, to 1e-9."""
     measure = Measure.parse(name)
     users = random_ratings(np.random.default_rng(3), 40)
     block = ratings_block([ratings for ratings, _ in users], [predictions for _, predictions in users])
@@ -183,14 +175,12 @@ def test_a_figure_of_several_means_is_resampled_exactly(name):
 
 
 def test_missing_queries_are_counted():
-    """A judged query without output is in the mean, and the summary says how many there are."""
     (line,) = summarise(scores([1, 0], missing=[False, True]))
 
     assert (line.estimate, line.n_missing) == (0.5, 1)
 
 
 def test_figures_of_a_set_have_no_interval():
-    """A measure with one figure per dataset stands after the model's other lines, without interval."""
     coverage = Measure.parse("item_coverage@10")
 
     lines = summarise(scores([1, 0], figures={coverage: 0.25}), scores([0, 0], model="n"))
@@ -204,7 +194,6 @@ def test_figures_of_a_set_have_no_interval():
 
 
 def test_a_model_of_figures_alone_has_lines_too():
-    """A suite of coverage alone needs no resampling and still gives its line."""
     empty = dataclasses.replace(
         scores([[1, 0]]),
         measures=(),
@@ -219,7 +208,6 @@ def test_a_model_of_figures_alone_has_lines_too():
 
 
 def test_a_line_is_the_same_whatever_stands_beside_it():
-    """A model's line is identical alone, after another model, and with another measure before it."""
     rng = np.random.default_rng(2)
     ours, theirs, other = rng.random(90), rng.random(90), rng.random(90)
 
@@ -232,7 +220,6 @@ def test_a_line_is_the_same_whatever_stands_beside_it():
 
 
 def test_one_query_has_an_interval_of_no_width():
-    """Every resample of one query is that query."""
     (line,) = summarise(scores([0.3]))
 
     assert (line.estimate, line.std_error) == (0.3, 0.0)
@@ -259,7 +246,6 @@ def test_a_line_says_what_it_rests_on():
 
 
 def test_the_set_of_lists_keeps_its_standard_error():
-    """A figure of the dataset has the standard error that it came with, and no interval."""
     coverage = Measure.parse("item_coverage")
     given = dataclasses.replace(scores([1, 0], figures={coverage: 0.25}), figure_errors={coverage: 0.125})
 

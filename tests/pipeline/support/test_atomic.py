@@ -1,7 +1,5 @@
 """Files are whole or not there, and what a killed process left goes when the next one writes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -43,7 +41,6 @@ def killed(process: subprocess.Popen[str]) -> None:
 
 
 def test_what_a_killed_process_left_is_cleared(writing, tmp_path):
-    """As long as the process lives nothing is; once it is gone the folder is deleted with what is in it."""
     process, partial = writing
     clear_abandoned(tmp_path)
     assert (partial / "scores.parquet").is_file()
@@ -54,7 +51,6 @@ def test_what_a_killed_process_left_is_cleared(writing, tmp_path):
 
 
 def test_who_writes_clears_first(writing, tmp_path):
-    """Wherever a file is written whole, nothing needs to be called for it."""
     process, partial = writing
     killed(process)
     assert partial.is_dir()
@@ -75,7 +71,6 @@ def test_a_process_id_that_is_another_ones_by_now_does_not_count(tmp_path):
 
 
 def test_what_another_host_writes_stays_for_a_day(tmp_path):
-    """Whether its process lives is not known here; what is not named by us stays for ever."""
     with partial_beside(tmp_path / "file") as own:
         host = own.name.split(".")[2].partition("-")[0]
         other = own.name.replace(host, "0" * 8)
@@ -90,7 +85,6 @@ def test_what_another_host_writes_stays_for_a_day(tmp_path):
 
 
 def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path):
-    """An error while it is written leaves the one that is there, and no other."""
     file = tmp_path / "file"
     write_whole(file, b"old")
     with pytest.raises(IsADirectoryError), partial_beside(file) as partial:
@@ -110,7 +104,6 @@ def test_any_name_that_a_file_may_have_can_be_written(tmp_path, name):
 
 
 def test_a_missing_folder_is_not_made(tmp_path):
-    """A mistyped path is an error, and not a folder."""
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "none" / "file", b"data")
     assert [*tmp_path.iterdir()] == []

@@ -1,7 +1,5 @@
 """Credentials: what is recorded or shown has none, and what only looks like one stays."""
 
-from __future__ import annotations
-
 import pytest
 
 from rankledger.pipeline.support.text import has_credentials, public_uri, without_credentials
@@ -44,13 +42,11 @@ def test_a_uri_is_shown_without_user_and_password(written, shown):
     ],
 )
 def test_what_holds_no_credentials_stays_as_it_is(text):
-    """An at sign in a path or in an address is none of ours."""
     assert without_credentials(text) == text
 
 
 @pytest.mark.parametrize("uri", ["sqlite:////runs/ann@home/mlflow.db", "file:///runs/ann@home", "runs/ann@home"])
 def test_a_local_store_is_shown_whole(uri):
-    """A path is no secret."""
     assert public_uri(uri) == uri
 
 
@@ -78,7 +74,6 @@ def test_a_token_in_a_query_is_not_shown():
     ],
 )
 def test_credentials_are_found_wherever_a_uri_has_them(uri):
-    """Before the host, in the query, and in the URI of a server that is within the query, percent-encoded or not."""
     assert has_credentials(uri)
 
 
@@ -101,5 +96,4 @@ def test_a_uri_without_credentials_is_not_accused(uri):
 
 
 def test_a_token_in_any_query_is_not_recorded():
-    """On a command line, whose URIs nobody knows: the name stays, what it stands for does not."""
     assert without_credentials("--set a=https://h/?Token=s3cret&b=1 c") == "--set a=https://h/?Token=&b=1 c"

@@ -1,7 +1,5 @@
 """Where an evaluation ran: packages as Python would import them, and the state of the config's repository."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os
@@ -18,7 +16,6 @@ from rankledger.pipeline.support.environment import at_work, environment
 
 @pytest.fixture(autouse=True)
 def no_repository_around(tmp_path, monkeypatch):
-    """Git looks for a repository in the test's own folder and not above it."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     for name in [name for name in os.environ if name.startswith("GIT_") and name != "GIT_CEILING_DIRECTORIES"]:
         monkeypatch.delenv(name)
@@ -32,7 +29,6 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with one commit of one file."""
     git(tmp_path, "init")
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "nightly.yaml").write_text("name: nightly\n", encoding="utf-8")
@@ -42,7 +38,6 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_a_clean_repository_has_a_commit_and_is_not_dirty(repository):
-    """The commit is the repository's own, asked from a folder within it."""
     assert environment(repository / "configs")["git"] == {
         "commit": git(repository, "rev-parse", "HEAD"),
         "branch": "main",
@@ -53,7 +48,6 @@ def test_a_clean_repository_has_a_commit_and_is_not_dirty(repository):
 
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_changed_file_makes_it_dirty(repository, staged):
-    """A tracked file that differs from the commit is reported, be it staged or not."""
     (repository / "configs" / "nightly.yaml").write_text("name: other\n", encoding="utf-8")
     if staged:
         git(repository, "add", ".")
@@ -62,7 +56,6 @@ def test_a_changed_file_makes_it_dirty(repository, staged):
 
 
 def test_records_of_earlier_evaluations_do_not_make_it_dirty(repository):
-    """Only what is tracked counts: a runs folder that Git does not know changes nothing that was evaluated."""
     (repository / "runs" / "records").mkdir(parents=True)
     (repository / "runs" / "records" / "summary.csv").write_text("dataset\n", encoding="utf-8")
 
@@ -70,7 +63,6 @@ def test_records_of_earlier_evaluations_do_not_make_it_dirty(repository):
 
 
 def test_where_no_branch_is_checked_out_there_is_none(repository):
-    """As on most machines that build: the commit alone is checked out."""
     git(repository, "checkout", "--detach")
 
     assert environment(repository)["git"]["branch"] is None
@@ -88,21 +80,18 @@ def test_where_no_branch_is_checked_out_there_is_none(repository):
     ],
 )
 def test_its_origin_is_recorded_unless_that_holds_credentials(repository, url, is_recorded):
-    """A machine that builds clones by a token; everyone is `git` over SSH, which is no secret."""
     git(repository, "remote", "add", "origin", url)
 
     assert environment(repository)["git"]["url"] == (url if is_recorded else None)
 
 
 def test_who_is_at_work_is_whom_the_system_knows(monkeypatch):
-    """The name of the account, or of the environment that stands for it, and the host's."""
     monkeypatch.setenv("LOGNAME", "ann")
 
     assert at_work() == {"user": "ann", "host": platform.node()}
 
 
 def test_an_account_without_a_name_is_known_by_its_number(monkeypatch):
-    """As in containers, where processes run under numbers that no file lists."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
@@ -111,26 +100,22 @@ def test_an_account_without_a_name_is_known_by_its_number(monkeypatch):
 
 
 def test_outside_a_repository_there_is_no_commit(tmp_path):
-    """No commit is made up."""
     assert environment(tmp_path)["git"] is None
 
 
 def test_a_repository_without_commits_has_none(tmp_path):
-    """A repository that was only just made has no commit to tell."""
     git(tmp_path, "init")
 
     assert environment(tmp_path)["git"] is None
 
 
 def test_without_git_there_is_no_commit(repository, monkeypatch):
-    """Git need not be installed."""
     monkeypatch.setenv("PATH", str(repository))
 
     assert environment(repository)["git"] is None
 
 
 def test_packages_are_those_that_are_installed(tmp_path):
-    """Every installed package is there with its version, sorted by name."""
     packages = environment(tmp_path)["packages"]
 
     assert packages["numpy"] == np.__version__
@@ -160,14 +145,12 @@ def test_a_package_that_is_there_twice_has_the_version_that_is_imported(tmp_path
 
 
 def test_a_broken_installation_stops_nothing(tmp_path, monkeypatch):
-    """A folder that an interrupted installation left without metadata is passed over."""
     monkeypatch.syspath_prepend(install(tmp_path / "broken", None))
 
     assert environment(tmp_path)["packages"]["numpy"] == np.__version__
 
 
 def test_the_machine_is_described(tmp_path):
-    """Python, platform, processor and BLAS, as JSON can hold them."""
     found = environment(tmp_path)
 
     assert found["python"] == platform.python_version()

@@ -1,7 +1,5 @@
 """Memory: the limit, what fits into it, and what the machine and its control groups allow."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -38,7 +36,6 @@ def test_a_task_that_fits_exactly():
 
 
 def test_half_of_the_memory_is_the_limit():
-    """A config sets the limit; without one it is half of what there is, of which this process takes some."""
     assert (MemoryLimit.of(2 * GIB).limit, MemoryLimit.of(2 * GIB).is_set) == (2 * GIB, True)
     assert (MemoryLimit.of(None).limit, MemoryLimit.of(None).is_set) == (physical_memory() / 2, False)
     assert 10e6 < MemoryLimit.of(None).base < physical_memory()
@@ -56,7 +53,6 @@ def test_half_of_the_memory_is_the_limit():
     ],
 )
 def test_bytes_in_the_greatest_unit(n_bytes, text):
-    """Rounded up to a tenth, so that what is set by the message suffices."""
     assert format_bytes(n_bytes) == text
 
 

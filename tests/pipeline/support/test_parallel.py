@@ -1,7 +1,5 @@
 """Workers: calls side by side, their results in order, and progress that only a terminal sees."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -84,14 +82,12 @@ _end(0)
 
 @pytest.mark.parametrize("workers", BOTH, ids=str)
 def test_results_come_in_the_order_of_the_calls(workers):
-    """However many workers there are and whatever they are, the third result is the third call's."""
     calls = [(number, 2) for number in range(50)]
 
     assert workers.run("Squaring", power, calls) == [number * number for number in range(50)]
 
 
 def test_results_keep_their_order_though_calls_end_out_of_order():
-    """The first call waits for the last one, and its result still comes first."""
     last_is_done = threading.Event()
 
     def call(number: int) -> int:
@@ -106,13 +102,11 @@ def test_results_keep_their_order_though_calls_end_out_of_order():
 
 @pytest.mark.parametrize("workers", BOTH, ids=str)
 def test_no_calls_give_no_results(workers):
-    """Nothing to do is done."""
     assert workers.run("Idling", power, []) == []
 
 
 @pytest.mark.parametrize("workers", [Workers(1), Workers(2), Workers(2, "processes")], ids=str)
 def test_an_exception_comes_out_as_it_is(workers):
-    """What a call raises, `run` raises: the same class with the same words, from processes too."""
     with pytest.raises(InputError, match=r"^data/x\.tsv:3: found nothing; fix it$") as error:
         workers.run("Failing", fail_at_three, [(number,) for number in range(8)])
 
@@ -121,7 +115,6 @@ def test_an_exception_comes_out_as_it_is(workers):
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 3, 20])
 def test_arguments_are_taken_as_calls_begin(at_a_time):
-    """Ten results in the order of the arguments, of which no more are taken ahead than calls run at a time."""
     taken: list[int] = []
     arguments = (taken.append(number) or number for number in range(10))
 
@@ -134,8 +127,6 @@ def test_arguments_are_taken_as_calls_begin(at_a_time):
 @pytest.mark.parametrize("at_a_time", [1, 2, 20])
 @pytest.mark.parametrize("fails", ["argument", "call"])
 def test_the_first_error_stands_where_its_result_would(at_a_time, fails):
-    """Of the results before the third call, both come; then its error, or its argument's, though the next fails too."""
-
     def arguments() -> Iterator[int]:
         yield from (1, 2)
         if fails == "argument":
@@ -165,7 +156,6 @@ def test_calls_share_the_threads(workers, n_calls, expected):
 
 
 def test_processes_follow_the_caller_to_another_folder(tmp_path, monkeypatch):
-    """Processes are reused, and a config names files from the folder of its caller."""
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
@@ -173,7 +163,6 @@ def test_processes_follow_the_caller_to_another_folder(tmp_path, monkeypatch):
 
 
 def test_threads_share_a_process_and_processes_do_not():
-    """The backend is what it says."""
     calls = [(number,) for number in range(4)]
 
     assert set(Workers(2).run("Looking", process_id, calls)) == {os.getpid()}
@@ -181,7 +170,6 @@ def test_threads_share_a_process_and_processes_do_not():
 
 
 def test_nothing_is_printed_where_nobody_looks(capfd):
-    """With stderr in a file or a pipe there is no progress."""
     Workers(2).run("Squaring", power, [(number, 2) for number in range(20)])
 
     assert capfd.readouterr() == ("", "")
@@ -189,7 +177,6 @@ def test_nothing_is_printed_where_nobody_looks(capfd):
 
 @pytest.mark.parametrize("jobs", ["1", "3"])
 def test_a_terminal_sees_what_is_done_and_how_much(tmp_path, jobs):
-    """While the last of 3 calls runs, stderr says that 2 are done; stdout has the results alone."""
     terminal = Terminal(WAITING, [jobs], folder=tmp_path, stdout=tmp_path / "out")
     terminal.wait_for("Waiting", "2 of 3 numbers")
     (tmp_path / "go").touch()
@@ -199,7 +186,6 @@ def test_a_terminal_sees_what_is_done_and_how_much(tmp_path, jobs):
 
 
 def test_an_exception_leaves_the_terminal_tidy(tmp_path):
-    """A call that fails ends the progress, shows the cursor again and comes out as it is."""
     terminal = Terminal(WAITING, ["1"], folder=tmp_path)
     terminal.wait_for("2 of 3 numbers")
     (tmp_path / "fail").touch()
@@ -211,7 +197,6 @@ def test_an_exception_leaves_the_terminal_tidy(tmp_path):
 
 
 def test_a_limit_of_cores_is_that_of_its_thread_and_its_block():
-    """Within it the chunks of a file share one thread; the results are the same."""
     with limit_cores(1):
         threads = map_threads(lambda _: threading.get_ident(), range(50))
         squares = map_threads(power, range(50), [2] * 50)

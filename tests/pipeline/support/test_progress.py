@@ -1,7 +1,5 @@
 """Progress on a terminal: what it shows, that it shows nothing for a second, and how it leaves the terminal."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -52,12 +50,10 @@ FOREVER = "3600"
 
 @pytest.fixture
 def go(tmp_path: Path) -> list[Path]:
-    """The files that let the second and the third output go on."""
     return [tmp_path / "go1", tmp_path / "go2"]
 
 
 def test_a_terminal_sees_stage_count_pace_and_what_is_left(tmp_path, go):
-    """A line that is drawn again whenever it changes, and is gone at the end."""
     terminal = Terminal(WORK, ["0"], folder=tmp_path)
     terminal.wait_for("Reading", "1 of 3 outputs", " a second, ", " s left")
     go[0].touch()
@@ -75,7 +71,6 @@ def test_a_terminal_sees_stage_count_pace_and_what_is_left(tmp_path, go):
     ids=["quick", "dumb", "quiet"],
 )
 def test_nothing_is_shown_of_what_is_quick_or_where_nobody_looks(tmp_path, go, patience, environment, code):
-    """Before its time is up, on a terminal that cannot move its cursor, or where it is to be quiet: not a byte."""
     for path in go:
         path.touch()
     terminal = Terminal(code, [patience], folder=tmp_path, environment=environment)
@@ -86,7 +81,6 @@ def test_nothing_is_shown_of_what_is_quick_or_where_nobody_looks(tmp_path, go, p
 
 
 def test_a_narrow_terminal_has_no_bar_and_no_line_that_wraps(tmp_path, go):
-    """On 48 columns the words stand alone."""
     terminal = Terminal(WORK, ["0"], folder=tmp_path, columns=48)
     terminal.wait_for("Reading 1 of 3 outputs")
     for path in go:
@@ -98,7 +92,6 @@ def test_a_narrow_terminal_has_no_bar_and_no_line_that_wraps(tmp_path, go):
 
 
 def test_eighty_columns_tell_what_is_left(tmp_path, go):
-    """The bar has what the words leave: what is worth most stands at the end of the line, and is not cut off."""
     code = WORK.replace('"Reading"', '"Taking differences by pair"')
     terminal = Terminal(code, ["0"], folder=tmp_path, columns=80)
     terminal.wait_for("1 of 3 outputs, ", " s left")
@@ -110,7 +103,6 @@ def test_eighty_columns_tell_what_is_left(tmp_path, go):
 
 
 def test_no_color_leaves_the_words(tmp_path, go):
-    """With NO_COLOR the line is drawn without a colour."""
     terminal = Terminal(WORK, ["0"], folder=tmp_path, environment={"NO_COLOR": "1"})
     terminal.wait_for("1 of 3 outputs")
     for path in go:
@@ -121,7 +113,6 @@ def test_no_color_leaves_the_words(tmp_path, go):
 
 
 def test_ctrl_c_leaves_the_terminal_as_it_was(tmp_path):
-    """What was drawn is cleared away and the cursor is there again."""
     code = f"{STAGES}\ntry:\n    work()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
     terminal = Terminal(code, ["0"], folder=tmp_path)
     terminal.wait_for("1 of 3 outputs")
@@ -157,7 +148,6 @@ Live.stop = interrupted
 
 
 def test_a_terminal_that_goes_away_ends_nothing(tmp_path, go):
-    """The work goes on where nobody looks any more, as it does in a pipe."""
     code = (
         f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{STAGES.replace('progress.say', 'str')}\nwork()"
     )
@@ -172,7 +162,6 @@ def test_a_terminal_that_goes_away_ends_nothing(tmp_path, go):
 
 
 def test_a_process_without_stderr_is_not_watched(monkeypatch):
-    """A service may have None in its place."""
     monkeypatch.setattr(sys, "stderr", None)
 
     assert list(progress.each("Reading", iter("abc"), 3, "letters")) == ["a", "b", "c"]
@@ -202,7 +191,6 @@ with progress.stage("Succeeding"):
 
 
 def test_a_pipe_gets_none_of_it(tmp_path, go):
-    """With stderr in a file there is nothing but what logs have too."""
     for path in go:
         path.touch()
     done = subprocess.run([sys.executable, "-c", WORK, "0"], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -221,7 +209,6 @@ def test_what_draws_is_imported_when_it_is_needed(tmp_path, go):
 
 
 def test_each_gives_what_it_is_given_and_counts_it():
-    """The items in their order; a stage has as many done as were asked for after the first."""
     assert list(progress.each("Reading", iter("abc"), 3, "letters")) == ["a", "b", "c"]
     with progress.stage("Reading", 2, "letters") as stage:
         stage.advance()
@@ -230,7 +217,6 @@ def test_each_gives_what_it_is_given_and_counts_it():
 
 
 def test_stages_end_with_what_they_hold(tmp_path, go):
-    """An exception within what a stage counts comes out as it is, and the stage is drawn no more."""
     terminal = Terminal(SPOILT, ["0"], folder=tmp_path)
     terminal.wait_for("spoilt\r\n", "1 of 3 outputs")
     before = len(terminal.written)
@@ -269,7 +255,6 @@ def test_a_line_has_the_count_the_pace_and_the_time_left(stage, seconds, status)
 
 @pytest.mark.parametrize("pace", [1e-6, 4.0, 70.0])
 def test_a_narrow_line_has_the_count_and_the_time_left(pace):
-    """Beside a million a second, or one each 70 s, the title would be cut off on 48 columns."""
     line = reading(1, 3, moved=pace).describe(100.0 + pace, narrow=True)
 
     assert line == f"1 of 3 outputs, {'2 min 20 s' if pace == 70 else f'{2 * pace:.0f} s'} left"
@@ -277,5 +262,4 @@ def test_a_narrow_line_has_the_count_and_the_time_left(pace):
 
 @pytest.mark.parametrize(("total", "status"), [(12, "7 of 12 outputs, until 06:00 UTC"), (None, "until 06:00 UTC")])
 def test_what_is_waited_for_has_an_end_and_no_pace(total, status):
-    """How fast inputs came says nothing of the others."""
     assert reading(7, total, moved=3, until="06:00 UTC").describe(200.0) == status
