@@ -136,7 +136,8 @@ def compute(
     )
     path = workspace.records.folder / manifest.evaluation_id
     warnings = (*planned.warnings, *inputs.remarks, *analysis.warnings)
-    return Evaluation(manifest, analysis.tables, path, results, is_recorded=False, warnings=warnings), inputs
+    tables = analysis.tables.updated(results=results)
+    return Evaluation(manifest, tables, path, is_recorded=False, warnings=warnings, source=(opened, inputs)), inputs
 
 
 @contextmanager

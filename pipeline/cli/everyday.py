@@ -138,9 +138,9 @@ def show(reference: str, as_json: bool, all_verdicts: bool, **arguments: Any) ->
         rankledger show last_passed --name quickstart
         rankledger show --verdicts
     """
-    from rankledger.pipeline.commands.browse import show
+    from rankledger.pipeline.commands.browse import load
 
-    evaluation = show(reference, **arguments)
+    evaluation = load(reference, **arguments)
     if all_verdicts and not as_json:
         _print_verdicts(evaluation)
     else:

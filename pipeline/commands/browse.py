@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankledger.pipeline.commands.evaluate import Evaluation
 from rankledger.pipeline.data.formats import FORMATS, installed_format, installed_formats
@@ -14,7 +14,7 @@ from rankledger.pipeline.data.formats.common import Format
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled, unevaluated_since
-from rankledger.pipeline.record.evaluation import TABLES
+from rankledger.pipeline.record.evaluation import TABLES, Tables
 from rankledger.pipeline.record.folder import RecordEntry, read_record, scan_records
 from rankledger.pipeline.record.receipts import Receipt, read_receipt
 from rankledger.pipeline.record.scores import read_scores
@@ -27,23 +27,6 @@ if TYPE_CHECKING:
     from rankledger.metrics.metric import Metric
 
 
-def show(
-    reference: str = "last",
-    *,
-    name: str | None = None,
-    runs_dir: str | Path = "runs",
-    records: str | None = None,
-    tracking_uri: str | None = None,
-) -> Evaluation:
-    """Return the evaluation of a reference without the scores of its queries. See `load`."""
-    workspace = Workspace.open(runs_dir, records, tracking_uri, wanted=name or reference)
-    record, lost = record_to_show(reference, name, workspace)
-    for table in TABLES.keys() - {"curves"}:
-        getattr(record, table)  # an unreadable table is refused before anything is shown
-    failed = unevaluated_since(record, workspace) if reference == "last" else ()
-    return Evaluation.from_results(replace(record, warnings=(*skipped(reference, lost, record), *failed)))
-
-
 def load(
     reference: str | Path = "last",
     *,
@@ -52,7 +35,7 @@ def load(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> Evaluation:
-    """Return the evaluation of a record, with the scores of its queries.
+    """Return the evaluation of a record. Scores of queries are read on first use.
 
     Args:
         reference: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted`
@@ -69,12 +52,20 @@ def load(
         InputError: The record does not exist or is corrupt, or a word means another record for each model.
         OSError: The records location cannot be reached.
     """
-    evaluation = show(str(reference), name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri)
-    assert evaluation.record is not None, "a reference means a record"
-    return replace(evaluation, results=tuple(_results(evaluation.record)))
+    reference = str(reference)
+    workspace = Workspace.open(runs_dir, records, tracking_uri, wanted=name or reference)
+    record, lost = record_to_show(reference, name, workspace)
+    for table in TABLES.keys() - {"curves"}:
+        getattr(record, table)  # an unreadable table is refused before anything is shown
+    failed = unevaluated_since(record, workspace) if reference == "last" else ()
+
+    def read(table: str) -> tuple[Any, ...]:
+        return tuple(_read_results(record.path)) if table == "results" else record.tables[table]
+
+    return replace(record, tables=Tables({}, read), warnings=(*skipped(reference, lost, record), *failed))
 
 
-def _results(path: Path) -> Iterator[Scores]:
+def _read_results(path: Path) -> Iterator[Scores]:
     opened = open_record(path)
     assert opened.record is not None, "a record was opened"
     planned = {dataset.name: dataset for dataset in opened.planned.datasets}

@@ -7,7 +7,7 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -17,17 +17,16 @@ from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.sources import Given, GivenPairs
 from rankledger.pipeline.config.yaml import KeyPath
-from rankledger.pipeline.data.inputs import Inputs, Validation, is_kept, read_inputs
+from rankledger.pipeline.data.inputs import Validation, is_kept, read_inputs
 from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.data.outputs import left_to_evaluation
 from rankledger.pipeline.history.analysis import check_comparison
 from rankledger.pipeline.history.references import source_of_reference
-from rankledger.pipeline.record import evaluation as results
+from rankledger.pipeline.record.evaluation import Evaluation as Evaluation  # with the methods that are set below
 from rankledger.pipeline.record.mlflow_stores import with_trusted_store
 from rankledger.pipeline.record.workspace import (
     Backend,
     MeasureLike,
-    Opened,
     Workspace,
     open_config,
     open_given,
@@ -49,137 +48,149 @@ if TYPE_CHECKING:
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(results.Evaluation):
-    """A complete evaluation, new or read from a record."""
+def _compare(
+    evaluation: Evaluation, base: str, candidate: str, *, measure: str | None = None, top: int = 10
+) -> ComparisonReport:
+    """Compare two models query by query.
 
-    _read: tuple[Opened, Inputs] | None = None
+    Args:
+        evaluation: Evaluation of both.
+        base: Model to compare with.
+        candidate: Model to compare.
+        measure: Measure that orders the queries. By default the primary measure.
+        top: Number of queries to list on each dataset.
 
-    @classmethod
-    def from_results(cls, evaluation: results.Evaluation, read: tuple[Opened, Inputs] | None = None) -> Evaluation:
-        """Return the evaluation for users. `read` has config and inputs, for methods that need data in memory."""
-        values = {field.name: getattr(evaluation, field.name) for field in fields(results.Evaluation)}
-        return cls(**values, _read=read)
+    Raises:
+        InputError: The model or the measure does not exist.
+    """
+    from rankledger.pipeline.history.baselines import retrieved_ranks
+    from rankledger.pipeline.history.compare import compare_sides
+    from rankledger.pipeline.history.references import open_sides
 
-    @property
-    def headline(self) -> str:
-        """Sentences on what failed, where, since when, and who owns it, or that nothing did."""
-        from rankledger.pipeline.report.headline import headline_of
+    def ranks(kept: RecordedDataset, of: str) -> RetrievedRanks:
+        known = evaluation.source[1].ranks(kept.planned.name, of) if evaluation.source else None
+        return known or retrieved_ranks(kept, of)
 
-        return headline_of(self)
+    with _open_folder(evaluation) as path:
+        texts = f"{path}#{base}", f"{path}#{candidate}"
+        sides = open_sides(*texts, name=None, workspace=Workspace.open("runs"))
+        return compare_sides(sides, texts, ranks, measure=measure, top=top)
 
-    def compare(self, base: str, candidate: str, *, measure: str | None = None, top: int = 10) -> ComparisonReport:
-        """Compare two models query by query.
 
-        Args:
-            base: Model to compare with.
-            candidate: Model to compare.
-            measure: Measure that orders the queries. By default the primary measure.
-            top: Number of queries to list on each dataset.
+def _explain(
+    evaluation: Evaluation, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None
+) -> Explanation:
+    """Explain the score of one query by its documents.
 
-        Raises:
-            InputError: The model or the measure does not exist.
-        """
-        from rankledger.pipeline.history.baselines import retrieved_ranks
-        from rankledger.pipeline.history.compare import compare_sides
-        from rankledger.pipeline.history.references import open_sides
-        from rankledger.pipeline.record.workspace import Workspace
+    Args:
+        evaluation: Evaluation of the model.
+        model: Model to explain.
+        query: Query to explain.
+        measure: Measure, computed or not. By default the primary measure.
+        dataset: Dataset. By default the one that judges the query.
 
-        def ranks(kept: RecordedDataset, of: str) -> RetrievedRanks:
-            known = self._read[1].ranks(kept.planned.name, of) if self._read else None
-            return known or retrieved_ranks(kept, of)
+    Raises:
+        InputError: A name is unknown, or a file has changed.
+    """
+    from rankledger.pipeline.commands import explain
 
-        with self._record() as path:
-            texts = f"{path}#{base}", f"{path}#{candidate}"
-            sides = open_sides(*texts, name=None, workspace=Workspace.open("runs"))
-            return compare_sides(sides, texts, ranks, measure=measure, top=top)
+    if evaluation.source:
+        opened, _ = evaluation.source
+        return explain.explain_opened(opened, model=model, query=str(query), measure=measure, dataset=dataset)
+    path = str(evaluation.path.absolute())
+    return explain.explain(path, model=model, query=str(query), measure=measure, dataset=dataset)
 
-    def explain(
-        self, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None
-    ) -> Explanation:
-        """Explain the score of one query by its documents.
 
-        Args:
-            model: Model to explain.
-            query: Query to explain.
-            measure: Measure, computed or not. By default the primary measure.
-            dataset: Dataset. By default the one that judges the query.
+def _to_latex(
+    evaluation: Evaluation,
+    measures: Sequence[str] = (),
+    *,
+    intervals: bool = False,
+    sort: bool = False,
+    arrows: bool = False,
+    caption: str = "",
+    headers: Mapping[str, str] | None = None,
+    fit: Fit = "column",
+) -> str:
+    """Write a LaTeX table per dataset, of all measures that fit by default. See `TableStyle`."""
+    from rankledger.pipeline.report import TableStyle
 
-        Raises:
-            InputError: A name is unknown, or a file has changed.
-        """
-        from rankledger.pipeline.commands import explain
+    style = TableStyle(intervals, sort, arrows, caption, headers or {}, fit)
+    return _write_report(evaluation, "latex", measures, style)
 
-        if self._read is not None:
-            opened, _ = self._read
-            return explain.explain_opened(opened, model=model, query=str(query), measure=measure, dataset=dataset)
-        with self._record() as path:
-            return explain.explain(str(path), model=model, query=str(query), measure=measure, dataset=dataset)
 
-    def to_latex(
-        self,
-        measures: Sequence[str] = (),
-        *,
-        intervals: bool = False,
-        sort: bool = False,
-        arrows: bool = False,
-        caption: str = "",
-        headers: Mapping[str, str] | None = None,
-        fit: Fit = "column",
-    ) -> str:
-        """Write a LaTeX table per dataset, of all measures that fit by default. See `TableStyle`."""
-        from rankledger.pipeline.report import TableStyle
+def _to_markdown(evaluation: Evaluation, measures: Sequence[str] = ()) -> str:
+    """Write a summary for a pull request, by default of all measures that fit."""
+    return _write_report(evaluation, "markdown", measures)
 
-        return self._report("latex", measures, TableStyle(intervals, sort, arrows, caption, headers or {}, fit))
 
-    def to_markdown(self, measures: Sequence[str] = ()) -> str:
-        """Write a summary for a pull request, by default of all measures that fit."""
-        return self._report("markdown", measures)
+def _report(evaluation: Evaluation, path: str | Path, measures: Sequence[str] = ()) -> None:
+    """Write a report. The path ends in .html, .md, .tex or .csv.
 
-    def report(self, path: str | Path, measures: Sequence[str] = ()) -> None:
-        """Write a report. The path ends in .html, .md, .tex or .csv.
+    Raises:
+        InputError: The path has another ending, or the measure does not exist.
+        OSError: The file cannot be written.
+    """
+    from rankledger.pipeline.report import ENDINGS
+    from rankledger.pipeline.report.verdicts import write_text
 
-        Raises:
-            InputError: The path has another ending, or the measure does not exist.
-            OSError: The file cannot be written.
-        """
-        from rankledger.pipeline.report import ENDINGS
-        from rankledger.pipeline.report.verdicts import write_text
+    form = ENDINGS.get(Path(path).suffix.lower())
+    if form is None:
+        raise InputError(f"{path}: unknown file type; let the name end in {', '.join(ENDINGS)}")
+    write_text(Path(path), _write_report(evaluation, form, measures))
 
-        form = ENDINGS.get(Path(path).suffix.lower())
-        if form is None:
-            raise InputError(f"{path}: unknown file type; let the name end in {', '.join(ENDINGS)}")
-        write_text(Path(path), self._report(form, measures))
 
-    def _report(self, form: Form, measures: Sequence[str], style: TableStyle | None = None) -> str:
-        from rankledger.pipeline.commands.report import report
+def _write_report(evaluation: Evaluation, form: Form, measures: Sequence[str], style: TableStyle | None = None) -> str:
+    from rankledger.pipeline.commands.report import report
 
-        with self._record() as path:
-            chosen = [measures] if isinstance(measures, str) else measures
-            return report(str(path), form=form, measures=chosen, style=style)
+    with _open_folder(evaluation) as path:
+        chosen = [measures] if isinstance(measures, str) else measures
+        return report(str(path), form=form, measures=chosen, style=style)
 
-    @contextmanager
-    def _record(self) -> Iterator[Path]:
-        if self.record is not None:
-            yield self.record.absolute()
-        elif self._read is None or not self.results:
-            raise InputError("no model output was evaluated, so there is nothing to show; see `failures`")
-        else:
-            with write_temporary_record(self, *self._read) as path:
-                try:
-                    yield path
-                except InputError as error:  # nobody knows the folder
-                    raise InputError(*(line.replace(str(path), self.evaluation_id) for line in error.lines)) from None
 
-    def __str__(self) -> str:
-        from rankledger.pipeline.report.terminal import leaderboard
+@contextmanager
+def _open_folder(evaluation: Evaluation) -> Iterator[Path]:
+    """Yield the folder of the record, a temporary one if nothing was recorded."""
+    if evaluation.record is not None:
+        yield evaluation.record.absolute()
+        return
+    if not evaluation.source or not evaluation.results:
+        raise InputError("no model output was evaluated, so there is nothing to show; see `failures`")
+    with write_temporary_record(evaluation, *evaluation.source) as path:
+        try:
+            yield path
+        except InputError as error:  # nobody knows the folder
+            raise InputError(*(line.replace(str(path), evaluation.evaluation_id) for line in error.lines)) from None
 
-        return leaderboard(self, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
 
-    def _repr_html_(self) -> str:
-        from rankledger.pipeline.report.terminal import notebook_leaderboard
+def _describe(evaluation: object) -> str:
+    from rankledger.pipeline.report.terminal import leaderboard
 
-        return notebook_leaderboard(self)
+    assert isinstance(evaluation, Evaluation)
+    return leaderboard(evaluation, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
+
+
+def _describe_for_notebooks(evaluation: Evaluation) -> str:
+    from rankledger.pipeline.report.terminal import notebook_leaderboard
+
+    return notebook_leaderboard(evaluation)
+
+
+def _headline(evaluation: Evaluation) -> str:
+    """Sentences on what failed, where, since when, and who owns it, or that nothing did."""
+    from rankledger.pipeline.report.headline import headline_of
+
+    return headline_of(evaluation)
+
+
+Evaluation.headline = property(_headline)
+Evaluation.compare = _compare
+Evaluation.explain = _explain
+Evaluation.to_latex = _to_latex
+Evaluation.to_markdown = _to_markdown
+Evaluation.report = _report
+Evaluation._repr_html_ = _describe_for_notebooks
+Evaluation.__str__ = _describe  # type: ignore[method-assign]
 
 
 @work()
@@ -240,7 +251,7 @@ def evaluate(
         recorded=record or tracking,
     )
     opened = with_trusted_store(opened, Workspace.open(runs_dir), tracking=tracking)
-    plain, inputs = evaluate_opened(
+    evaluation, _ = evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs),
         Workspace.open(runs_dir, opened.planned.records),
@@ -248,7 +259,6 @@ def evaluate(
         command="rankledger.evaluate(...)",
         recorded=record or tracking,
     )
-    evaluation = Evaluation.from_results(plain, (opened, inputs))
     if not evaluation.quality:
         raise InputError(*(failure.reason for failure in evaluation.failures))
     _warn(evaluation)
@@ -300,7 +310,7 @@ def evaluate_config(
     uncached = overrides if record else [*overrides, "execution.cache=false"]
     opened = open_source(source, workspace, overrides=uncached, date=date)
     opened = with_trusted_store(opened, workspace, tracking=tracking and record)
-    plain, inputs = evaluate_opened(
+    evaluation, _ = evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend, scheduler),
         Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
@@ -308,10 +318,9 @@ def evaluate_config(
         command=shlex.join(map(without_credentials, command)) or f"rankledger.evaluate_config({str(config)!r})",
         recorded=record,
     )
-    evaluation = Evaluation.from_results(plain, None if record else (opened, inputs))
     if not command:
         _warn(evaluation)
-    return evaluation
+    return replace(evaluation, source=None) if record else evaluation
 
 
 def _warn(evaluation: Evaluation) -> None:

@@ -26,7 +26,6 @@ from rankledger.pipeline.data.locate import InputState, input_state, marker_besi
 from rankledger.pipeline.delivery.mlflow.promotion import pending_promotions
 from rankledger.pipeline.delivery.outbox import deliver
 from rankledger.pipeline.history.manifest import build_failed_manifest
-from rankledger.pipeline.record.evaluation import Evaluation as Plain
 from rankledger.pipeline.record.evaluation import Tables
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
 from rankledger.pipeline.record.mlflow_stores import describe_tracking, lost_store, open_for_logging
@@ -267,7 +266,7 @@ def _record_failure(
         loaded, planned, config, reason, path.name, workspace, alerts=bool(loaded.document.raw.get("notify")), **known
     )
     written = yaml.safe_dump(relocate(loaded.document, path), sort_keys=False, allow_unicode=True)
-    evaluation = Plain(manifest, Tables({"estimates": ()}), path)
+    evaluation = Evaluation(manifest, Tables({"estimates": ()}), path)
     try:
         evaluation = write_record(evaluation, config=written, runs_dir=workspace.runs_dir)
         say(f"the night could not be evaluated; this is its record: {path}")
@@ -302,7 +301,7 @@ def _date_of(text: str | None, now: datetime) -> str:
     raise InputError(f"--date: found {text!r}; write the night's date as YYYY-MM-DD")
 
 
-def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Plain:
+def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Evaluation:
     """Return the evaluation of a record. Deliver now what could not be delivered before."""
     record = read_record(path)
     try:
@@ -319,13 +318,13 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
     return replace(delivered, untracked=lost) if lost else delivered
 
 
-def _alerted(evaluation: Plain, loaded: Loaded, workspace: Workspace) -> Evaluation:
+def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Evaluation:
     if not loaded.document.raw.get("notify"):
-        return Evaluation.from_results(evaluation)
+        return evaluation
     from rankledger.pipeline.delivery.alerts import send_alerts
 
     result = send_alerts(loaded, workspace.records, workspace.runs_dir)
-    return Evaluation.from_results(replace(evaluation, unsent=result.unsent))
+    return replace(evaluation, unsent=result.unsent)
 
 
 def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
 from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats, Scores
 from rankledger.pipeline.gates.verdicts import Verdict, overall_outcome
@@ -68,7 +68,7 @@ class QueryDetail:
 
 
 class Tables(dict[str, tuple[Any, ...]]):
-    """Rows of result tables by name. Tables of a record are read on first use."""
+    """Rows of result tables by name, and `results`, the scores. A record's are read on first use."""
 
     def __init__(
         self, rows: Mapping[str, tuple[Any, ...]], read: Callable[[str], tuple[Any, ...]] | None = None
@@ -128,7 +128,6 @@ class Evaluation:
         manifest: Contents of `manifest.json`: settings, inputs, and definitions of the measures.
         tables: Rows of all result tables.
         path: Folder of the record, or where it would be.
-        results: Scores by dataset and model, in the config's order. Empty if only the record was opened.
         is_recorded: False if nothing was written.
         is_trusted: True if the user made the record on this machine. Nothing else chooses a server, a folder or code.
         warnings: Lines about problems that stopped nothing.
@@ -138,12 +137,12 @@ class Evaluation:
         promotions: Lines about the promotions that were settled just now.
         unpromoted: Reason why a model was not promoted, although it should be.
         unsent: Reasons why alerts were not sent. The same command sends them later.
+        source: Config and inputs, if they are in memory alone.
     """
 
     manifest: Manifest
     tables: Tables
     path: Path
-    results: tuple[Scores, ...] = ()
     is_recorded: bool = True
     is_trusted: bool = False
     warnings: tuple[str, ...] = ()
@@ -153,6 +152,16 @@ class Evaluation:
     promotions: tuple[str, ...] = ()
     unpromoted: str | None = None
     unsent: tuple[str, ...] = ()
+    source: Any = None
+
+    # `commands.evaluate` sets these methods, because they need packages after this one.
+    headline: ClassVar[property]
+    compare: ClassVar[Callable[..., Any]]
+    explain: ClassVar[Callable[..., Any]]
+    to_latex: ClassVar[Callable[..., Any]]
+    to_markdown: ClassVar[Callable[..., Any]]
+    report: ClassVar[Callable[..., Any]]
+    _repr_html_: ClassVar[Callable[..., Any]]
 
     estimates = Table("summary.csv", Estimate, has_header_alone=True)
     comparison_lines = Table("comparisons.csv", Comparison, has_header_alone=True)
@@ -216,6 +225,11 @@ class Evaluation:
             task: JoinStats.of_replicates([output.quality for output in outputs])
             for task, outputs in self.manifest.tasks.items()
         }
+
+    @property
+    def results(self) -> tuple[Scores, ...]:
+        """Scores by dataset and model, in the config's order."""
+        return self.tables["results"]
 
     @property
     def owners(self) -> Mapping[str, str]:

@@ -206,6 +206,8 @@ def read_query_details(record: Evaluation) -> tuple[QueryDetail, ...]:
 
 
 def _read_rows(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, ...]:
+    if name == "results":
+        return ()
     if name == "verdicts":
         return _verdicts(path, manifest, read)
     file, kind = path / TABLES[name].file, TABLES[name].row

@@ -96,7 +96,7 @@ def _make_page(
     )
     return Page(
         title=" ".join(filter(None, (evaluation.name, evaluation.manifest.date))),
-        evaluation=replace(evaluation, results=(), warnings=()),
+        evaluation=replace(evaluation, warnings=()),
         manifest=evaluation.manifest,
         curves=tuple(evaluation.curves),
         pairs=tuple(pairs),

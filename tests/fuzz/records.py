@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from rankledger.pipeline.commands.browse import find, list_evaluations, show
+from rankledger.pipeline.commands.browse import find, list_evaluations
+from rankledger.pipeline.commands.browse import load as load_record
 from rankledger.pipeline.commands.explain import explain
 from rankledger.pipeline.commands.report import report
 from rankledger.pipeline.commands.reproduce import reproduce
@@ -76,7 +77,7 @@ def _beside() -> None:
 
 
 _COMMANDS: Mapping[str, Callable[[], object]] = {
-    "show": lambda: show(str(_RECORD)),
+    "show": lambda: load_record(str(_RECORD)),
     "open": lambda: open_source(_RECORD, Workspace.open(_RUNS)),
     "csv": lambda: report(str(_RECORD), form="csv"),
     "verify": lambda: verify(str(_RECORD), tracking=False),
@@ -85,8 +86,8 @@ _COMMANDS: Mapping[str, Callable[[], object]] = {
     "site": lambda: site("site", runs_dir=_RUNS),
     "prune": lambda: prune(keep_days=0),
     "accept": lambda: accept(_IDS[1], reason="x", config="config.yaml"),
-    "last_passed": lambda: show("last_passed#bm25", name="generated"),
-    "accepted": lambda: show("accepted#bm25", name="generated"),
+    "last_passed": lambda: load_record("last_passed#bm25", name="generated"),
+    "accepted": lambda: load_record("accepted#bm25", name="generated"),
     "history": lambda: history("generated", measure="ndcg@10"),
     "markdown": lambda: report(str(_RECORD), form="markdown"),
     "latex": lambda: report(str(_RECORD), form="latex"),

@@ -172,7 +172,8 @@ def write_tables(
 ) -> Evaluation:
     """Write a record with these tables into a folder of records."""
     path = folder / manifest.evaluation_id
-    return write_record(Evaluation(manifest, Tables(tables), path, tuple(results)), **{"config": "", **options})
+    evaluation = Evaluation(manifest, Tables({**tables, "results": tuple(results)}), path)
+    return write_record(evaluation, **{"config": "", **options})
 
 
 def make_evaluation(evaluation_id: str = "20261120T020000Z-nightly-1f0c9a2b", **changes: Any) -> Evaluation:
@@ -184,7 +185,7 @@ def make_evaluation(evaluation_id: str = "20261120T020000Z-nightly-1f0c9a2b", **
 def change_evaluation(evaluation: Evaluation, **changes: Any) -> Evaluation:
     """The evaluation with other tables, or with what its properties then say, which nobody checks."""
     manifest, said = evaluation.manifest, dict[str, Any]()
-    rows = {name: tuple(changes.pop(name)) for name in TABLES if name in changes}
+    rows = {name: tuple(changes.pop(name)) for name in (*TABLES, "results") if name in changes}
     if "record" in changes:
         record = changes.pop("record")
         changes |= {"path": record or evaluation.path, "is_recorded": record is not None}

@@ -11,7 +11,7 @@ import pytest
 import rankledger
 from rankledger.pipeline.cli.commands import GROUPS, cli
 from rankledger.pipeline.cli.options import ReportOptions
-from rankledger.pipeline.commands.browse import show
+from rankledger.pipeline.commands.browse import load
 from rankledger.pipeline.commands.trec_eval import trec_eval
 from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.report.site import site
@@ -71,7 +71,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     },
     "evaluate": rankledger.evaluate_config,
     "list": rankledger.list_evaluations,
-    "show": show,
+    "show": load,
     "site": site,
     "trec_eval": trec_eval,
 }

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.commands.browse import find, list_evaluations, show
+from rankledger.pipeline.commands.browse import find, list_evaluations, load
 from rankledger.pipeline.commands.upkeep import accept
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
@@ -132,7 +132,7 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
         accept(evaluation.evaluation_id, reason="first", failed=True, runs_dir=runs, config=config)
     reference = {"id": evaluation.evaluation_id, "path": str(tmp_path / "copy")}.get(form, form)
 
-    shown = show(reference, name="nightly", runs_dir=tmp_path / "runs")
+    shown = load(reference, name="nightly", runs_dir=tmp_path / "runs")
     assert shown.evaluation_id == evaluation.evaluation_id
     assert shown.record == (tmp_path / "copy" if form == "path" else evaluation.record)
 
@@ -149,7 +149,7 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
 )
 def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference, name, said):
     with pytest.raises(InputError) as error:
-        show(reference.replace("ID", evaluation.evaluation_id), name=name, runs_dir=tmp_path / "runs")
+        load(reference.replace("ID", evaluation.evaluation_id), name=name, runs_dir=tmp_path / "runs")
 
     assert said in str(error.value)
 
