@@ -281,8 +281,11 @@ def parse_csv(
     *,
     header: bool = False,
     quotes: bool = False,
+    whole_number: str = "",
 ) -> pa.Table:
     """Parse the wanted columns by Arrow, piece by piece, because its own threads would keep twice the memory.
+
+    `whole_number` is a further column that must hold whole numbers.
 
     Raises:
         pa.ArrowInvalid: A line has another number of fields, a number is invalid, or the text is not UTF-8.
@@ -292,15 +295,16 @@ def parse_csv(
     types = {field.name: field.type for field in schema_of(part.kind, wanted)}
     if part.kind.ids[0] == "query_id":
         types[wanted[0]] = pa.dictionary(pa.int32(), pa.string())  # few distinct ones: cheaper than strings
+    types |= {whole_number: pa.int64()} if whole_number else {}
     parsing = pa.csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False, newlines_in_values=quoted)
     converting = pa.csv.ConvertOptions(
-        include_columns=wanted, column_types=types, null_values=[], strings_can_be_null=False
+        include_columns=[*types], column_types=types, null_values=[], strings_can_be_null=False
     )
 
     def parse(number: int, piece: memoryview) -> pa.Table:
         named = None if header and number == 0 else names
         reading = pa.csv.ReadOptions(column_names=named, use_threads=False, block_size=len(piece) + 1)
-        return pa.csv.read_csv(pa.BufferReader(piece), reading, parsing, converting)
+        return pa.csv.read_csv(pa.BufferReader(piece), reading, parsing, converting).select(wanted)
 
     return pa.concat_tables(map_threads(parse, range(len(pieces)), pieces)).rename_columns(list(part.kind.columns))
 

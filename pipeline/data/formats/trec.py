@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.formats.common import (
@@ -32,6 +33,7 @@ from rankledger.pipeline.support.errors import InputError
 _JUDGMENTS = 4  # fields of a line of judgments: query, iteration, document, relevance
 _BY_QUERY = ("query_id", "measure", "value")  # as ir_measures prints scores
 _FIRST = 100  # lines by which the order of their fields is known
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _RANKING = 6  # fields of a line of a ranking: query, Q0, document, rank, score, tag
 
 
@@ -51,12 +53,29 @@ def _parse(part: FilePart) -> pa.Table:
     wanted = [names[place] for place in part.kind.trec_places if place < len(names)]
     if len(wanted) == len(part.kind.columns):
         try:
-            table = parse_csv(part, lines, delimiter, wanted, names)
+            is_ranking = part.kind.trec[1:2] == ("Q0",) and delimiter == " " and len(names) >= _RANKING
+            parse = _parse_ranking if is_ranking else parse_csv
+            table = parse(part, lines, delimiter, wanted, names)
             if all(odd_id(table, column) is None for column in part.kind.ids):
                 return table  # an empty id means that there are blanks before the first field
         except pa.ArrowInvalid:
             _refuse_cut_off(part)
     return table_of(part, (row_of(part, number, _texts(part, number, fields)) for number, fields in _rows(part)))
+
+
+def _parse_ranking(part: FilePart, lines: memoryview, delimiter: str, wanted: list[str], names: list[str]) -> pa.Table:
+    """Parse lines of a ranking. Raise ArrowInvalid if an id may contain a blank, which moves the later fields."""
+    *_, rank, _, tag = names[:_RANKING]
+    if len(names) == _RANKING:
+        with suppress(pa.ArrowInvalid):  # of ranks that are no whole numbers
+            return parse_csv(part, lines, delimiter, wanted, names, whole_number="" if rank in wanted else rank)
+    fields = parse_csv(replace(part, kind=Kind((rank, tag), None)), lines, delimiter, [rank, tag], names)
+    has_rank, has_number = (pc.match_substring_regex(column, _NUMBER) for column in fields.columns)
+    is_moved = pc.invert(has_rank)
+    is_moved = pc.and_(is_moved, has_number) if len(names) == _RANKING else pc.or_(is_moved, has_number)
+    if pc.any(is_moved).as_py():
+        raise pa.ArrowInvalid
+    return parse_csv(part, lines, delimiter, wanted, names)
 
 
 def _refuse_cut_off(part: FilePart) -> None:

@@ -740,7 +740,7 @@ def test_ids_with_blanks_in_trec_text():
         (read_judgments, "q1 0 Area 51 1", 5),
     ],
 )
-@pytest.mark.parametrize("before", ["", "q1 Q0 d 1 7.5 tag\n"])
+@pytest.mark.parametrize("before", ["", "q1 Q0 d 1 7.5 tag\n", "q1 Q0 d 1.0 7.5 tag\n", "q1 Q0 d 1 7.5 my tag\n"])
 def test_blanks_in_ids_between_blanks_are_refused(read, line, n_fields, before):
     """The rank or a part of the id would be the score, and the id would be cut."""
     before = before if read is read_ranking else before and "q1 0 d 1\n"
@@ -750,10 +750,11 @@ def test_blanks_in_ids_between_blanks_are_refused(read, line, n_fields, before):
     assert message.endswith(", so an id may contain a blank. Use tabs between the fields")
 
 
-def test_a_blank_in_an_id_without_a_tag_is_refused():
-    message = refusal(read_ranking, write(Path("a.txt"), "q1 Q0 New York 1 2.5\n"))
+@pytest.mark.parametrize("before", ["", "q1 Q0 d 1 7.5 tag\n", "q1 Q0 d - 7.5 tag\n"])
+def test_a_blank_in_an_id_without_a_tag_is_refused(before):
+    message = refusal(read_ranking, write(Path("a.txt"), f"{before}q1 Q0 New York 1 2.5\n"))
 
-    assert message.startswith("a.txt:1: 6 fields found where ")
+    assert message.startswith(f"a.txt:{1 + bool(before)}: 6 fields found where ")
 
 
 @pytest.mark.parametrize(
@@ -761,3 +762,5 @@ def test_a_blank_in_an_id_without_a_tag_is_refused():
 )
 def test_odd_tags_and_ranks_of_trec_text_are_read(line):
     assert contents(read_ranking(write(Path("r.txt"), line + "\n"))) == [("q1", "d", 2.5)]
+    twice = f"{line}\n{line.replace(' d ', ' e ')}\n"
+    assert contents(read_ranking(write(Path("r.txt"), twice))) == [("q1", "d", 2.5), ("q1", "e", 2.5)]
