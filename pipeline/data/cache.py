@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from functools import cached_property, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryFile
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -215,15 +214,16 @@ class OutputCache:
         schema = pa.schema([*layout.items()], {**metadata, "key": text})
         try:
             with SpooledTemporaryFile(_SPOOLED) as body:
-                hashed = _Hashed(body)
                 with parquet.ParquetWriter(
-                    hashed, schema, compression="zstd", use_dictionary=not encodings, column_encoding=encodings
+                    body, schema, compression="zstd", use_dictionary=not encodings, column_encoding=encodings
                 ) as writer:
                     for table in tables:
                         writer.write_table(table.cast(schema))
                 body.seek(0)
+                sha256 = hashlib.file_digest(body, "sha256").hexdigest()
+                body.seek(0)
                 pieces = iter(partial(body.read, _PIECE), b"")
-                self._write_file(name, chain([_heading(hashed.sha256.hexdigest())], pieces))
+                self._write_file(name, chain([_heading(sha256)], pieces))
         except _FAILURES as error:
             found = f"cannot be written ({first_line(error)}); outputs will be parsed again"
             raise CacheError(f"{self.place}: {found}") from None
@@ -241,20 +241,6 @@ class OutputCache:
             with temporary.open("wb") as file:
                 file.writelines(pieces)
             temporary.replace(self.folder / name)
-
-
-class _Hashed(io.RawIOBase):
-    def __init__(self, file: IO[bytes]) -> None:
-        self.sha256 = hashlib.sha256()
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        self.sha256.update(data)
-        self._file.write(data)
-        return len(memoryview(data))
 
 
 def _hits_entry(key: HitsKey) -> tuple[str, str]:
