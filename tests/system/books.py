@@ -1,7 +1,5 @@
 """What must be so after any disturbance: records that are whole, and in MLflow each evaluation once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Headless Chromium: it waits for what is to be seen on a page, and keeps what goes wrong there."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The servers, the browser and the pages that system tests share, made once and only where a test asks for them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`rankledger` as a process of its own that can be killed, with whatever it has started, at any rename or request."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

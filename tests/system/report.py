@@ -1,7 +1,5 @@
 """A report in Chromium: what it asks for and says, how wide and how long it is, what axe-core finds, and its print."""
 
-from __future__ import annotations
-
 import base64
 import importlib.resources
 import io

@@ -2,8 +2,6 @@
 twice has one id, and none of an older night follows that of a newer one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Claims of nights between machines: processes that share nothing but an S3 server, which decides."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

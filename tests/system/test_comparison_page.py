@@ -1,7 +1,5 @@
 """The page of what changed since the night before, and the index of nights, in a real browser."""
 
-from __future__ import annotations
-
 from contextlib import chdir
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 What comes of an evaluation is the same bytes as of one process, or one clear error; nothing waits for ever.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

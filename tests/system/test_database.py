@@ -1,7 +1,5 @@
 """A store in a file of SQLite that does not exist yet, made by one process of many, and whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Tracking to MLflow's own server: all that tests/pipeline/tracking finds in a file, and the requests that it takes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Exactly once, whatever happens to an exchange with MLflow's server: delivery by delivery, and command by command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -3,8 +3,6 @@
 The runner is a folder that vanishes. Records and outputs are on an S3 server; MLflow is away, and gates fail.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Whatever a config calls its models, datasets and suites: it is refused when it is planned, or MLflow takes it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evaluations killed, interrupted, unanswered or out of room: what they leave is whole, and `sync` completes it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -40,7 +38,7 @@ class Warm:
     def __init__(self, tracking: Tracking, workspace: Workspace) -> None:
         self.public_uri, self._files = str(tracking.uri), workspace.runs_dir
 
-    def __enter__(self) -> Warm:
+    def __enter__(self) -> "Warm":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,7 +68,7 @@ class Scene:
     seconds: float
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
+    def stage(self, name: str) -> Iterator["Stage"]:
         with proxy_to(self.server) as proxy:
             yield Stage(self, self.folder / name, proxy)
 

@@ -1,7 +1,5 @@
 """The page of a large evaluation: how large it is, what making it takes, where things are, and that it opens."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import chdir

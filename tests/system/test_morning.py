@@ -3,8 +3,6 @@
 With `RANKLEDGER_SCREENSHOTS=docs/images` the pictures of the guide are made again.
 """
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, datetime
 

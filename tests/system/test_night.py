@@ -3,8 +3,6 @@
 With `RANKLEDGER_NIGHT=40` it has the 40 models of docs/mlflow.md, and prints the figures that stand there.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from datetime import UTC, datetime

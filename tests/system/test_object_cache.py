@@ -1,7 +1,5 @@
 """The output cache in an object store: a real S3 server, which evaluations on several machines would share."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """Inputs, output cache and records in the object stores of Azure and Google, by one kind of URL for all three."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

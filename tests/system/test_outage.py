@@ -1,7 +1,5 @@
 """What is away when a night is evaluated, MLflow or the place of records: it is delivered later, in order, and once."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import datetime
 

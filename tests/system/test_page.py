@@ -1,7 +1,5 @@
 """What a person does on a record's page in a real browser, from its file and in MLflow's artifact view."""
 
-from __future__ import annotations
-
 import csv
 import io
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """How a record's page looks: to axe-core, on a narrow window, on paper, and where every name means harm."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support import sample_evaluations

@@ -1,7 +1,5 @@
 """Records in an object store that the config names, which every command finds by the name of the evaluation."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

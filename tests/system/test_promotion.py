@@ -1,7 +1,5 @@
 """Promotion at MLflow's own server: one request sets the alias, whatever is killed, lost, or done at the same time."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """One record delivered by several processes at the same moment: of one machine, and of machines that know no other."""
 
-from __future__ import annotations
-
 import base64
 import os
 import pickle

@@ -1,7 +1,5 @@
 """`Qrels` and `Run` of ranx itself as inputs: making the first of them compiles for some ten seconds."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 import rankledger

@@ -3,8 +3,6 @@
 Another numpy is installed beside the one that is pinned, which only the processes see that look there first.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

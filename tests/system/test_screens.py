@@ -3,8 +3,6 @@
 With `RANKLEDGER_SCREENSHOTS=docs/images` the pictures of docs/mlflow.md are made again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

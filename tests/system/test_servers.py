@@ -1,7 +1,5 @@
 """The ground that the other system tests stand on: what the servers can do, and that what is killed is dead."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

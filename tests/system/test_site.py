@@ -1,7 +1,5 @@
 """The site over all records in a real browser, from the disk, and over records in an object store."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The units of docs/nightly for systemd, as systemd itself reads them."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The wheel: what it holds, and that it works outside a checkout, beside modules of your own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The process that talks to MLflow, forked by a command that was forked itself: in its session, and killed with it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Tracking: a record, logged to a real sqlite store and read back by MLflow's own client; tests/system has a server."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

@@ -1,7 +1,5 @@
 """Targets of installed packages: each gets a record once, and again only after an error."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

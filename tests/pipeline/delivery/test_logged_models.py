@@ -1,7 +1,5 @@
 """From the words of a config to the logged model of a real store."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a run of MLflow to the record of its evaluation, in a real store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

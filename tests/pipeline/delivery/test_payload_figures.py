@@ -1,7 +1,5 @@
 """What figures are called in MLflow, which of them are logged, and which where they are too many."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

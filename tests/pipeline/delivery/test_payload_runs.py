@@ -1,7 +1,5 @@
 """A record as runs: who and what made them, their params, inputs and names; nothing of MLflow but its validation."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Sending: redirects, retries, and messages without the address."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How definitions differ: the parameter, the version or the convention that does, and the measures it concerns."""
 
-from __future__ import annotations
-
 import pytest
 
 from rankledger.metrics.conventions import PROFILES, Profile

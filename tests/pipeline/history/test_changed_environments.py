@@ -1,7 +1,5 @@
 """What is said of two environments."""
 
-from __future__ import annotations
-
 import pytest
 
 from rankledger.pipeline.history.changes import other_code, other_versions

@@ -1,7 +1,5 @@
 """Two tables of figures: what counts as the same, and what is reported if it is not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

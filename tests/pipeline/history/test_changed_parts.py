@@ -1,7 +1,5 @@
 """Changes split into parts: they add up, and what nobody can tell apart stays together."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Which record a reference means: bad nights never become a baseline, and what is not found is reported."""
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The queries that moved most, and the ranks of their relevant documents."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

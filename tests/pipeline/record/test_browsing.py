@@ -1,7 +1,5 @@
 """Many records looked through: what is read of them, and where."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import astuple

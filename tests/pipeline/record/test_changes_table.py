@@ -1,7 +1,5 @@
 """The queries that moved most, written and read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

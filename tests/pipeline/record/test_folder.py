@@ -1,7 +1,5 @@
 """The record: what lies in it, that it is whole or not there, and that it can be evaluated again."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """What is read of a record is what was written, whatever is measured."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What is found where the files of a record are not what was written."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Claims of nights: of many at once one has it, a holder that is gone keeps nobody out, and no id is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

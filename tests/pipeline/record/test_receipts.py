@@ -1,7 +1,5 @@
 """Receipts of deliveries and of promotions."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

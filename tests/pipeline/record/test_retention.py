@@ -1,7 +1,5 @@
 """Which records may go where they are kept elsewhere, too; and what is left by whoever was cut short."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The figures of a record as they were written."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Where records are kept: a folder, a place elsewhere by its URL, and the small files beside them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """What moved, as it is printed: which tables there are, what stands in a row, and what a name cannot do."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The list of metrics and the explanation of one: what a reader must know of a figure is all there."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """The comparisons that an evaluation prints: those by the leading measure, against what, and where the others are."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

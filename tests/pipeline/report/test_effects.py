@@ -1,7 +1,5 @@
 """Labels of differences, and letters of models."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

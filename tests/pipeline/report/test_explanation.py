@@ -1,7 +1,5 @@
 """An explanation as it is printed: the tables, the last line in every form, and what is said beside them."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

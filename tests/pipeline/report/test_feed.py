@@ -1,7 +1,5 @@
 """The Atom feed of verdict changes: which nights are entries, ids that stay, and what RFC 4287 asks for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

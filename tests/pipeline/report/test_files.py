@@ -1,7 +1,5 @@
 """The figures of several evaluations as one table."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """The headline of evaluations that are written by hand: one sentence on the worst, and who it is for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The history of a figure as people read it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables for papers: worked ones, and names of any letters."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Markdown for pull requests: what stands in it, in which order, whatever the names, and never beyond 60 kB."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Lines beside the tables."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Names in MLflow: letters, limits and sections, compared with MLflow's own validation."""
 
-from __future__ import annotations
-
 import os
 import string
 

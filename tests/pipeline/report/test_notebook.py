@@ -1,7 +1,5 @@
 """The leaderboard that a notebook shows: its figures, its marks, and names that would do harm."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The text file for Prometheus, read by the parser of its own client."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The measure that leads, and the state of an evaluation."""
 
-from __future__ import annotations
-
 import pytest
 
 from rankledger.pipeline.data.joined import DataWarning, Failure

@@ -1,7 +1,5 @@
 """The leaderboard, the note and the data of an evaluation that is written by hand."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import fields, replace

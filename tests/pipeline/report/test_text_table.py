@@ -1,7 +1,5 @@
 """Tables and lines as text, within a width or a number of bytes."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

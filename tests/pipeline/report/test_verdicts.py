@@ -1,7 +1,5 @@
 """Verdicts written by hand, as a terminal, a pull request and a CI server show them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise

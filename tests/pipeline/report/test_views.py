@@ -1,7 +1,5 @@
 """Results as Python prints them."""
 
-from __future__ import annotations
-
 from rankledger.pipeline.history.history import History, Night, Series
 
 

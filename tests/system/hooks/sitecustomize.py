@@ -5,8 +5,6 @@ Conventions: `KILLS` names a folder. Every process writes its id into `processes
 all processes. At rename `KILL_AT` (from 1) all of them are killed, before or after it as `KILL_WHEN` says.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What is on a chart: its paths with their colours and points, its words with their places, and its data."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

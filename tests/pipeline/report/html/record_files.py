@@ -3,8 +3,6 @@
 Figures have four decimals, or one and an exponent where they are too small for that; differences have a sign.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Interval bars, and what charts share."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

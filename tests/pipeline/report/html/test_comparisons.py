@@ -1,7 +1,5 @@
 """The page of a comparison, made by hand: its title, the parts of a change, what is folded, and hostile names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Curves of models."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Query by query, on charts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

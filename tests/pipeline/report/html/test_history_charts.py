@@ -1,7 +1,5 @@
 """The history of a figure, drawn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The leaderboards: which columns and rows there are, who leads, and which letters models share."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rankledger.pipeline.report.html.blocks import Cell, Section, Table, Words

@@ -1,7 +1,5 @@
 """Every number on a page is one of its record's files: its tables, what is said of its charts, and their data."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """The trade-off plot: what its axes are, where its marks stand, and which models no other beats."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The page as a file: whatever names say it stays harmless, asks for nothing, and is the same for the same record."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import hashlib

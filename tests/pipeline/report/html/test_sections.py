@@ -1,7 +1,5 @@
 """The other sections: what of a record they show, and what they leave out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import replace

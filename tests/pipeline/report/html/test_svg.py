@@ -1,7 +1,5 @@
 """The SVG of charts: harmless and in the page's colours, whatever names, letters and settings there are."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """The tables of what moved, of the data, of definitions and of provenance, from a record's files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The leaderboards and the tables of differences, from a record's files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

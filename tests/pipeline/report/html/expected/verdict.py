@@ -1,7 +1,5 @@
 """The tables of the verdict and of how each model stands, from a record's files."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
