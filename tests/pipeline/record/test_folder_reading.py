@@ -1,9 +1,11 @@
-"""What is read of a record is what was written, whatever is measured."""
+"""Records that are read again: folders, scores, and files that are not what they were."""
 
 import csv
 import io
 import json
+import math
 import re
+import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,12 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.ratios import contributions_of
-from rankledger.pipeline.inference.tables import Comparison, Estimate
+from rankledger.pipeline.inference.tables import Comparison, Estimate, VarianceComponents
 from rankledger.pipeline.record.evaluation import TABLES, Evaluation
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.scores import read_scores
-from rankledger.pipeline.record.tables import lines_in, write_lines
+from rankledger.pipeline.record.scores import read_scores, write_scores
+from rankledger.pipeline.record.tables import damaged_files, lines_in, unexpected_files, write_lines
+from rankledger.pipeline.record.upkeep import read_figures
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import rating_collection, search_collection, write_config
 from tests.support.manifests import description, forge, write_tables
@@ -225,3 +228,139 @@ def test_comparisons_and_gates_without_lines_are_files_all_the_same(tmp_path):
     assert (record / "gates.json").is_file()
     assert read_record(record).comparison_lines == ()
     assert read_record(record).verdicts == ()
+
+
+FILES = ["config.yaml", "scores.parquet", "summary.csv"]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checked")
+    config = write_config(folder, {"web": search_collection(70, n_queries=6)}, {"search": ["ap"]})
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs").record
+
+
+@pytest.fixture
+def path(original, tmp_path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / original.name))
+
+
+def test_a_record_is_what_was_written(path):
+    record = read_record(path)
+
+    assert [*damaged_files(record), *unexpected_files(record)] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_found_in_every_file(path, name):
+    record = read_record(path)
+    data = bytearray((path / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (path / name).write_bytes(data)
+
+    (line,) = damaged_files(record)
+    assert line.startswith(f"{path / name}: has changed since it was written (sha256 ")
+
+
+def test_all_damage_is_listed_at_once(path):
+    record = read_record(path)
+    (path / "summary.csv").unlink()
+    data = (path / "scores.parquet").read_bytes()
+    (path / "scores.parquet").write_bytes(data[:-1])
+    (path / "notes.txt").touch()
+    (path / "more").mkdir()
+
+    lines = [*damaged_files(record), *unexpected_files(record)]
+    assert len(lines) == 4
+    assert f"{len(data) - 1:,} bytes and not {len(data):,}" in lines[0]
+    assert lines[1] == f"{path / 'summary.csv'}: file not found; restore the record"
+    assert [line.partition(":")[0] for line in lines[2:]] == [str(path / "more"), str(path / "notes.txt")]
+
+
+def test_an_empty_cell_is_no_figure(tmp_path):
+    path = tmp_path / "summary.csv"
+    rest = (None, None, None, 7, 0, 0, 7)
+    lines = [
+        Estimate("web", "bm25", "all", "ap", 0.5, *rest, "sparse"),
+        Estimate("web", "bm25", "all", "rr", None, *rest),
+    ]
+    write_lines(path, Estimate, lines)
+
+    found = read_figures(path)
+
+    assert found.rows == [("web", "bm25", "all", "ap"), ("web", "bm25", "all", "rr")]
+    assert found.blank["estimate"].tolist() == [False, True]
+    assert found.numbers["estimate"][0] == 0.5
+    assert found.words == {"mark": ["sparse", ""]}
+
+
+def test_a_summary_without_lines_has_none(tmp_path):
+    write_lines(tmp_path / "summary.csv", Estimate, [])
+
+    found = read_figures(tmp_path / "summary.csv")
+    assert (found.rows, found.n_figures) == ([], 0)
+    assert "estimate" in found.numbers
+
+
+def test_one_of_a_few_words_is_a_word(tmp_path):
+    path = tmp_path / "variance_components.csv"
+    line = VarianceComponents("web", "dense", "ap", 50, 3, 0.04, 0.01, 0.02, 0.1, 0.09, 0.08, "replicates")
+    write_lines(path, VarianceComponents, [line])
+
+    found = read_figures(path)
+
+    assert found.words == {"more": ["replicates"]}
+    assert found.numbers["rest"].tolist() == [0.02]
+
+
+def test_scores_know_undefined_from_not_measured(tmp_path):
+    path = tmp_path / "scores.parquet"
+    write_scores(path, [scores("web", "ap", [0.25, math.nan]), scores("news", "rr", [1.0, 0.5])])
+
+    found = read_figures(path)
+
+    assert found.rows[0] == ("web", "bm25", "a")
+    assert found.blank["ap"].tolist() == [False, False, True, True]
+    assert np.isnan(found.numbers["ap"]).tolist() == [False, True, True, True]
+    assert found.numbers["rr"][2:].tolist() == [1.0, 0.5]
+    assert found.words == {"missing": ["False", "True"] * 2}
+    assert found.n_figures == 4
+
+
+def scores(dataset: str, measure: str, values: list[float]) -> Scores:
+    return Scores(
+        dataset=dataset,
+        model="bm25",
+        query_ids=np.array(["a", "b"], dtype=object),
+        measures=(Measure.parse(measure),),
+        values=np.array([values]),
+        weights=np.ones((1, 2)),
+        figures={},
+        missing=np.array([False, True]),
+    )
+
+
+def test_many_scores_are_written_in_row_groups(tmp_path):
+    n_queries = 600_000
+    query_ids = np.array([f"q{number}" for number in range(n_queries)], dtype=object)
+    values = np.arange(2 * n_queries, dtype=np.float64).reshape(2, 1, n_queries)
+    many = [
+        replace(
+            scores("web", "ap", [0.0, 0.0]),
+            model=model,
+            query_ids=query_ids,
+            values=own,
+            weights=np.broadcast_to(1.0, own.shape),
+            missing=np.zeros(n_queries, dtype=bool),
+        )
+        for model, own in zip(("bm25", "dense"), values, strict=True)
+    ]
+    write_scores(tmp_path / "scores.parquet", many)
+
+    with parquet.ParquetFile(tmp_path / "scores.parquet") as file:
+        groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        found = file.read(["model", "query_id", "ap"])
+    assert groups == [1_048_576, 151_424]
+    assert found["ap"].to_pylist() == [*map(float, range(2 * n_queries))]
+    assert found["query_id"].to_pylist() == [*query_ids, *query_ids]
+    assert found["model"].to_pylist() == ["bm25"] * n_queries + ["dense"] * n_queries

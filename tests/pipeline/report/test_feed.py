@@ -1,16 +1,163 @@
-"""The Atom feed of verdict changes: which nights are entries, ids that stay, and what RFC 4287 asks for."""
+"""What programs read: figures of several evaluations, the site's feed, Prometheus, the state."""
 
+import csv
+import io
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
 from uuid import UUID
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
-from rankledger.pipeline.record.evaluation import State
+from rankledger.pipeline.data.joined import DataWarning, Failure
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import lead_among
+from rankledger.pipeline.record.evaluation import State, find_state
+from rankledger.pipeline.report import verdicts
+from rankledger.pipeline.report.exports import metrics_text
 from rankledger.pipeline.report.html.site import Site, SiteEvaluation, SiteRecord, atom
+from rankledger.pipeline.support.text import from_cell
+from tests.support.handwritten_results import estimates, page
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.text(st.characters(codec="utf-8"), min_size=1))
+def test_every_number_is_read_back_as_it_was(figure, model):
+    (line,) = estimates("web", {"bm25": {"ap": 0.5}})
+    line = replace(line, estimate=figure, ci_low=None, model=model.replace("\r", ""))
+    (row,) = read(verdicts.estimates([page([line])]))
+
+    assert float(row["estimate"]) == figure
+    assert (row["ci_low"], from_cell(row["model"])) == ("", line.model)
+    assert not row["model"].startswith(("=", "+", "-", "@", "\t"))
+    assert list(row)[2:] == list(asdict(line))
+
+
+def test_lines_are_of_their_evaluation_and_its_night():
+    """The date that was given, or else the day on which it began, in UTC: 1 o'clock in Vienna is the day before."""
+    lines = estimates("web", {"bm25": {"ap": 0.5}})
+    given_date = page(lines, evaluation_id="one", date="2026-11-19")
+    none = page(lines, evaluation_id="two", created="2026-11-21T00:30:00+01:00")
+
+    found = [(row["evaluation_id"], row["date"]) for row in read(verdicts.estimates([given_date, none]))]
+    assert found == [("one", "2026-11-19"), ("two", "2026-11-20")]
+
+
+LOST = Failure("web", "bm25", "bm25.tsv: file not found")
+BROKEN = DataWarning("web", "bm25", "failed", "clicks")
+
+
+@pytest.mark.parametrize(
+    ("lead", "measures", "leading"),
+    [("ap", ["rr", "ap"], "ap"), ("ap", ["rr", "p@5"], "rr"), (None, ["rr"], "rr"), ("ap", [], None)],
+)
+def test_the_first_measure_leads_if_the_lead_measure_is_not_there(lead, measures, leading):
+    assert lead_among(lead, measures) == leading
+
+
+@pytest.mark.parametrize(
+    ("effects", "failures", "warnings", "state"),
+    [
+        ([], [], [], "passed"),
+        (["pass", "warn"], [], [], "passed"),
+        (["stop", "pass"], [], [], "inconclusive"),
+        (["stop"], [LOST], [], "incomplete"),
+        (["pass"], [], [BROKEN], "incomplete"),
+        (["pass"], [], [DataWarning("web", "bm25", "odd ranking")], "passed"),
+        (["fail", "stop"], [LOST], [BROKEN], "failed"),
+    ],
+)
+def test_the_state_follows_the_order_of_exit_codes(effects, failures, warnings, state):
+    verdicts = [Verdict("floor", "web", "bm25", "rr", "all", "fail", effect, "") for effect in effects]
+
+    assert find_state(verdicts, failures, warnings) == state
+
+
+HOSTILE = 'a"b\\c{d}=e,\nf # HELP \\n é'
+
+
+def families(text: str) -> dict[str, Any]:
+    return {family.name: family for family in text_string_to_metric_families(text)}
+
+
+def text_of(model: str = "bm25", gate: str = "floor") -> str:
+    lines = [
+        *estimates("web", {model: {"ap": 0.5, "rr": None}}),
+        *estimates("web", {model: {"ap": 0.1}}, slice="lang=de"),
+    ]
+    verdicts = [
+        Verdict(gate, "web", model, "ap", "all", "fail", "fail", "it fell"),
+        Verdict(gate, "web", model, "rr", "all", "pass", "pass", ""),
+    ]
+    found = page(lines, (), verdicts, [Failure("web", "lost", "gone")])
+    return metrics_text(found.evaluation, found.manifest.model_copy(update={"date": "2026-11-20"}))
+
+
+def test_its_samples_are_the_figures_and_verdicts():
+    found = families(text_of())
+    own = {"evaluation": "nightly"}
+    figure = {**own, "dataset": "web", "model": "bm25", "measure": "ap"}
+
+    def samples(name: str) -> list[tuple[dict[str, str], float]]:
+        return [(sample.labels, sample.value) for sample in found[name].samples]
+
+    assert samples("rankledger_estimate") == [(figure, 0.5)]
+    assert samples("rankledger_estimate_ci_low") == [(figure, 0.4)]
+    assert samples("rankledger_estimate_ci_high") == [(figure, 0.6)]
+    assert samples("rankledger_failed_outputs") == [(own, 1)]
+    assert {labels["state"]: value for labels, value in samples("rankledger_state")} == {
+        "passed": 0, "failed": 1, "inconclusive": 0, "incomplete": 0,
+    }  # fmt: skip
+    assert {labels["effect"]: value for labels, value in samples("rankledger_gate_verdicts")} == {
+        "pass": 1, "warn": 0, "stop": 0, "fail": 1,
+    }  # fmt: skip
+    assert samples("rankledger_night_timestamp_seconds") == [
+        (own, datetime.fromisoformat("2026-11-20T00:00:00+00:00").timestamp())
+    ]
+
+
+def test_it_is_what_promtool_asks_for():
+    text = text_of()
+    lines = text.splitlines()
+    names = [re.split(r"[{ ]", line.removeprefix("# HELP ").removeprefix("# TYPE "))[0] for line in lines]
+    series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+
+    assert text.endswith("\n")
+    assert [name for name, following in pairwise(names) if name != following] + names[-1:] == [*dict.fromkeys(names)]
+    for name in dict.fromkeys(names):
+        own = [line for line, of in zip(lines, names, strict=True) if of == name]
+        assert own[0].startswith(f"# HELP {name} ")
+        assert own[1] == f"# TYPE {name} gauge"
+        assert sum(line.startswith("#") for line in own) == 2
+        assert re.fullmatch("rankledger_[a-z_]+", name)
+        assert not name.endswith(("_total", "_count", "_sum", "_bucket", "_info"))
+    assert len(series) == len({*series})
+
+
+def test_labels_are_escaped():
+    text = text_of(HOSTILE, HOSTILE)
+    found = families(text)
+    model = found["rankledger_estimate"].samples[0].labels["model"]
+
+    assert model == 'a"b\\c{d}=e,\\nf # HELP \\n é'
+    assert {sample.labels["gate"] for sample in found["rankledger_gate_verdicts"].samples} == {model}
+
+
+def test_an_evaluation_without_gates_has_no_metric_of_them():
+    found = page(estimates("web", {"bm25": {"ap": 0.5}}))
+
+    assert "gate" not in metrics_text(found.evaluation, found.manifest.model_copy(update={"date": "2026-11-20"}))
+
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SEQUENCE: tuple[State, ...] = ("passed", "failed", "failed", "passed")

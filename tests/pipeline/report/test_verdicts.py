@@ -1,4 +1,4 @@
-"""Verdicts written by hand, as a terminal, a pull request and a CI server show them."""
+"""Verdicts in words, and views."""
 
 import re
 from dataclasses import replace
@@ -9,6 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.report.verdicts import group_by_cause, headline, junit, markdown, table
 
 HOSTILE = "<b>&\"' ]]> | a|b\n`z` [red]x[/red] \x00\x1b[31m \ud800 \ufffe \u202e *y*"
@@ -258,3 +259,21 @@ def test_junit_survives_hostile_names():
 
     assert root.get("name") == root[0].get("name") == root[0][0].get("classname") == kept
     assert root[0][0][0].text == kept
+
+
+def test_a_history_prints_a_line_per_night():
+    def night(date: str, estimate: float | None, gates: str, failure: str = "") -> Night:
+        return Night(date, "id", estimate, None, None, None, 40, "", None, gates, None, failure=failure)
+
+    nights = (night("2026-11-20", 0.5, "pass"), night("2026-11-21", None, ""), night("2026-11-22", None, "", "gone"))
+    history = History("nightly", "ap", "higher", (Series("web", "bm25", nights, (), None, None),), ("a remark",))
+
+    assert str(history).splitlines() == [
+        "<History of ap in nightly: 1 series>",
+        "bm25 on web:",
+        "  2026-11-20 0.5000 pass",
+        "  2026-11-21 undefined",
+        "  2026-11-22 gone",
+        "a remark",
+    ]
+    assert repr(history) == str(history)
