@@ -112,8 +112,8 @@ class Sample:
         self._influences: dict[RatioEstimate, Floats] = {}
         self._counted: dict[tuple[int, int, str], tuple[int, int]] = {}
         self._denominators: dict[tuple[int, str], Floats] = {}
-        self._cells = ClusterCells.find(self._each_column())
-        self._draw_from(BootstrapDraws(self.n_clusters, self.dataset, settings, self._cells))
+        self.cells = ClusterCells.find(self._each_column())
+        self._draw_from(BootstrapDraws(self.n_clusters, self.dataset, settings, self.cells))
         n_kept = sum(self.contributions[key].n_sums for key in self._sliced)
         self._draws.refuse_too_many(n_kept + max(self._blocks.values(), default=0) // (1 + self.n_resamples))
 
@@ -272,7 +272,7 @@ class Sample:
         """Return the `differences`, and the (N, 1 + B) sums of N columns, (N, C), drawn together."""
         rounded = round_to_exact(columns)
         return self._differences(
-            pairs, ResampledSums(slice(None), rounded[self._cells.firsts] if self._cells else rounded)
+            pairs, ResampledSums(slice(None), rounded[self.cells.firsts] if self.cells else rounded)
         )
 
     def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], list[Floats]]:
@@ -468,8 +468,8 @@ class Sample:
             for name in self.cut
         }
         singles = RatioColumns.alike([*alone])
-        parts = [columns.part(sliced, self._cells) for columns, sliced in products]
-        parts += [columns.part(cells=self._cells) for columns in singles]
+        parts = [columns.part(sliced, self.cells) for columns, sliced in products]
+        parts += [columns.part(cells=self.cells) for columns in singles]
         finish = self._draws.begin(parts)
 
         def keep() -> None:
@@ -486,7 +486,7 @@ class Sample:
 
     def _draw(self, ratios: Sequence[RatioEstimate], *beside: ResampledSums) -> tuple[list[DrawnRatio], list[Floats]]:
         columns = RatioColumns.alike(ratios)
-        sums = [found[0] for found in self._draws.sums([*(each.part(cells=self._cells) for each in columns), *beside])]
+        sums = [found[0] for found in self._draws.sums([*(each.part(cells=self.cells) for each in columns), *beside])]
         drawn = {one.ratio: one for each, own in zip(columns, sums, strict=False) for one in each.drawn(own)}
         return [drawn[ratio] for ratio in ratios], sums[len(columns) :]
 

@@ -56,6 +56,12 @@ def draw_signs(entropy: list[int], n_patterns: int, n_clusters: int) -> Signs:
     return _from_bits(np.unpackbits(drawn, count=n_signs).reshape(n_patterns, n_clusters))
 
 
+def draw_sign_sums(entropy: list[int], n_patterns: int, sizes: Indices) -> Indices:
+    """Return (n_patterns, K) sums of random signs over cells of these (K,) sizes."""
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+    return sizes - 2 * rng.binomial(sizes, 0.5, size=(n_patterns, len(sizes)))
+
+
 def _from_bits(bits: npt.NDArray[np.integer]) -> Signs:
     return 1 - 2 * bits.astype(np.int8)
 
@@ -304,7 +310,10 @@ def randomization(
     else:
         family = _family(sample, pairs, _held)
         stream = f"signs/{sample.dataset}"
-        counts = run_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk, _TASK)
+        sizes = None if sample.cells is None else sample.cells.sizes
+        n_signs = sample.n_clusters if sizes is None else len(sizes)
+        drawn_for = family, sizes
+        counts = run_chunks("Flipping signs", _count_chunk, drawn_for, n_signs, stream, settings, _chunk, _TASK)
         alone, jointly = (1 + np.sum([*counts], axis=0)) / (1 + settings.resamples)
         for i in np.flatnonzero(n_moved <= most).tolist():
             rows = np.flatnonzero(FlippedPair(*sample.sides(pairs[i])).moved)
@@ -323,7 +332,7 @@ class _FlippedFamily:
         self._thresholds = np.concatenate([group.thresholds for group in groups])[self._order]
         self.ascending = order[self._order]  # the pairs by their statistics over the sample
 
-    def count(self, signs: Signs) -> Indices:
+    def count(self, signs: npt.NDArray[np.integer]) -> Indices:
         n_parts = -(-len(signs) * len(self._order) // self._held)
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
         for some in np.array_split(signs, n_parts):
@@ -372,8 +381,12 @@ def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Seque
     asked = dict.fromkeys(replace(pair, slice=ALL) for own in members.values() for pair in own)
     whole = {pair: sample.sides(pair) for pair in asked}
     columns = _SignedColumns([ratio for sides in whole.values() for ratio in sides], slice(None))
-    part = ResampledSums.of(columns.rounded, np.ones(sample.n_clusters, dtype=bool), sliced)
-    totals = part.sums(np.ones((1, sample.n_clusters)))
+    rounded, sizes = columns.rounded, np.ones(sample.n_clusters, dtype=np.int64)
+    if sample.cells is not None:  # clusters with the same numbers need only the sum of their signs
+        rounded, sizes = rounded[sample.cells.firsts], sample.cells.sizes
+        sliced = replace(sliced, parts=sliced.parts[sample.cells.firsts])
+    part = ResampledSums.of(rounded, np.ones(len(sizes), dtype=bool), sliced)
+    totals = part.sums(sizes[np.newaxis])
     groups = []
     for name, own in members.items():
         rows, place = sample.clusters_of(name), sliced.names.index(name)
@@ -384,8 +397,13 @@ def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Seque
     return part, groups
 
 
-def _count_chunk(family: _FlippedFamily, n_clusters: int, entropy: list[int], n_patterns: int) -> Indices:
-    return family.count(draw_signs(entropy, n_patterns, n_clusters))
+def _count_chunk(
+    drawn_for: tuple[_FlippedFamily, Indices | None], n_signs: int, entropy: list[int], n_patterns: int
+) -> Indices:
+    family, sizes = drawn_for
+    if sizes is None:
+        return family.count(draw_signs(entropy, n_patterns, n_signs))
+    return family.count(draw_sign_sums(entropy, n_patterns, sizes))
 
 
 def _exact(sample: Sample, pairs: Sequence[Pair], moved: Indices, held: int) -> tuple[_FlippedFamily, Floats]:
