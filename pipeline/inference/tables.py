@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_type_hints
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from _typeshed import DataclassInstance
-from collections.abc import Collection
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
-
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
@@ -22,7 +14,7 @@ from rankledger.metrics.measure import Measure
 
 if TYPE_CHECKING:
     import pandas as pd
-
+    from _typeshed import DataclassInstance
 
 Decision: TypeAlias = Literal["better", "worse", ""]
 """The side on which two models differ significantly; empty if they do not."""
