@@ -221,19 +221,12 @@ def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
     if resampled.n_clusters < 2 or not math.isfinite(resampled.estimate):
         return math.nan
     t, sign = t_quantile(1 - tail, resampled.n_clusters - 1), 1.0 if upper else -1.0
-    end = resampled.estimate + sign * _stretch_quantile(t, _tail_skewness(resampled, sign)) * resampled.error
+    skewness, its_error = _skewness(resampled)
+    sixth = max(0.0, sign * skewness + its_error) / 6
+    stretched = t + sixth * (2 * t * t + 1) + sixth * sixth * t * (10 * t * t - 2.5)
+    end = resampled.estimate + sign * stretched * resampled.error
     least, greatest = map(float, resampled.range)
     return min(max(end, least), greatest)
-
-
-def _stretch_quantile(t: float, skewness: float) -> float:
-    sixth = skewness / 6
-    return t + sixth * (2 * t * t + 1) + sixth * sixth * t * (10 * t * t - 2.5)
-
-
-def _tail_skewness(resampled: Resampled, sign: float) -> float:
-    skewness, its_error = _skewness(resampled)
-    return max(0.0, sign * skewness + its_error)
 
 
 def _skewness(resampled: Resampled) -> tuple[float, float]:

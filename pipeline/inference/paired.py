@@ -153,8 +153,9 @@ def test_differences(
             lines[i] = replace(line, p_value=1.0, p_corrected=None if test.correction == "none" else 1.0)
             continue
         role: Role = "" if not has_primary else "exploratory"
-        if (pair.measure, pair.slice) == (lead, ALL) and has_primary and _signs_can_decide(line, test.alpha):
-            role = "primary"
+        if (pair.measure, pair.slice) == (lead, ALL) and has_primary:
+            rarest = 2.0 ** (1 - line.wins - line.losses)  # 2 of the 2ᵏ patterns of the signs of k changed queries
+            role = "primary" if rarest < test.alpha else role
         families.setdefault((role, _family_key(test.family, pair.measure, pair.slice)), []).append(i)
     for (role, _), members in families.items():
         tested = [asked[i] for i in members]
@@ -281,11 +282,6 @@ def _better_and_worse(sample: Sample, pair: Pair) -> tuple[Bools, Bools]:
     better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs  # NaN if one is undefined
     apart = np.abs(better) > 1e-12 * np.maximum(np.abs(ours), np.abs(theirs))
     return apart & (better > 0), apart & (better < 0)
-
-
-def _signs_can_decide(line: Comparison, alpha: float) -> bool:
-    """Return whether 2 of the 2ᵏ sign patterns of the k changed queries are rarer than `alpha`."""
-    return 2.0 ** (1 - line.wins - line.losses) < alpha
 
 
 def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:

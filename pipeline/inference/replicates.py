@@ -150,7 +150,12 @@ def mean_effects(figures: Sequence[Sequence[ReplicateEffects]]) -> tuple[Replica
     alike = len({tuple(tuple(sorted(family.shifts)) for family in families) for families in figures}) == 1
     if not alike:
         scaled = [family for families in figures for family in families]
-        return tuple(_scale_effects(family, 1 / n) for family in scaled)
+        return tuple(
+            ReplicateEffects(
+                {name: 1 / n * shift for name, shift in family.shifts.items()}, 1 / n * (1 / n) * family.noise
+            )
+            for family in scaled
+        )
     return tuple(
         ReplicateEffects(
             {name: sum(family.shifts[name] for family in families) / n for name in families[0].shifts},
@@ -158,8 +163,3 @@ def mean_effects(figures: Sequence[Sequence[ReplicateEffects]]) -> tuple[Replica
         )
         for families in zip(*figures, strict=True)
     )
-
-
-def _scale_effects(family: ReplicateEffects, factor: float) -> ReplicateEffects:
-    shifts = {name: factor * shift for name, shift in family.shifts.items()}
-    return ReplicateEffects(shifts, factor * factor * family.noise)
