@@ -132,7 +132,11 @@ def stand(found: Page) -> tuple[Block, ...]:
 def test_what_changed_since_another_record_is_news():
     parts = [block for block in stand(page()) if isinstance(block, Section)]
     assert [part.title for part in parts] == ["Against other records", "Owners and external metrics"]
+    assert table(parts[1:], "external") == [["dense", "team-d", "12.5", "3"]]
     (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
+    assert table([records], "records") == [
+        ["dense", "-0.0300", "[-0.0400, -0.0200]", "failed", "all", "no-drop", "dense, nightly 2026-11-20"]
+    ]
     assert {cell.tone for cell in records.groups[0].rows[0][1:4] if isinstance(cell, Cell)} == {"bad"}
 
 
@@ -209,7 +213,7 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
     lines = (*(estimate("bm25", figure, slice=name) for name, figure in (("a", 0.2), ("b", 0.6))),)
     found = page(comparison_lines=(), estimates=lines, directions={"ndcg@10": "lower"})
 
-    assert [row[1] for row in table(stand(found), "worst-figures")] == ["b"]
+    assert table(stand(found), "worst-figures") == [["bm25", "b", "0.6000", "[0.5800, 0.6200]", "100"]]
 
 
 def test_external_metrics_that_cannot_be_read_are_named():
