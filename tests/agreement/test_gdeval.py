@@ -99,16 +99,3 @@ def test_a_greater_grade_than_4_is_refused_by_both(tmp_path):
         gdeval(tmp_path / "gdeval", case, 20)
     with pytest.raises(Exception, match="above max_grade 4"):
         ours(tmp_path / "ours", case, "gdeval", ["err@20"])
-
-
-def test_what_stands_before_a_hyphen_in_a_query_id_is_lost(tmp_path):
-    """The script reads q-1 and r-1 both as 1: a, judged for q-1, and b, judged for r-1, become one query of two
-    relevant documents. Its nDCG of the list a, b is 1; by us each query has one document, at rank 1, and scores 1.
-    """
-    case = Case({"q-1": {"a": 1}, "r-1": {"b": 1}}, {"q-1": {"a": 2.0}, "r-1": {"b": 1.0}})
-    scores, _ = ours(tmp_path / "ours", case, "gdeval", ["ndcg@5", "err@5"])
-    printed = gdeval(tmp_path / "gdeval", case, 5)
-
-    assert printed.keys() == {"1"}
-    assert printed["1"] == pytest.approx({"ndcg@5": 1, "err@5": 1 / 16 + 15 / 16 / 16 / 2}, abs=1e-9)
-    assert scores["q-1"] == scores["r-1"] == {"ndcg@5": 1, "err@5": 1 / 16}

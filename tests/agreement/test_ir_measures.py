@@ -240,19 +240,6 @@ def test_gdeval_stops_at_an_id_without_a_number():
         one("ERR@5", {"one": {"a": 1}}, {"one": {"a": 1.0}})
 
 
-def test_two_recalls_of_one_hundredth(tmp_path):
-    """IPrec is looked up by two decimals: of 0.15 and 0.155, asked for together, one is lost and becomes 0. One of two
-    relevant documents stands at rank 1: precision 1 up to recall 1/2, by us for both.
-    """
-    judgments, ranking = {"1": {"a": 1, "b": 1}}, {"1": {"a": 1.0}}
-    levels = {"IPrec@0.15": "iprec(recall=0.15)", "IPrec@0.155": "iprec(recall=0.155)"}
-    _, means = ours(tmp_path, Case(judgments, ranking), "ir_measures", [*levels.values()])
-
-    assert sorted(calc(Case(judgments, ranking), levels)[1].values()) == [0, 1]
-    assert one("IPrec@0.155", judgments, ranking) == 1
-    assert set(means.values()) == {1}
-
-
 def test_condensed_lists(tmp_path):
     """AP, P and nDCG of 400 queries with judged_only=True are ours with `unjudged_documents: condensed`."""
     measures = {

@@ -5,7 +5,6 @@ mlflow has no profile: its measures are written with parameters under any.
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from math import log2
 
 import numpy as np
 import pandas as pd
@@ -69,16 +68,11 @@ def test_ndcg_agrees_on_lists_that_are_long_enough(tmp_path, lists):
 
 
 def test_the_ideal_list_is_not_as_short_as_the_one_retrieved(tmp_path, lists):
-    """Two relevant documents, one retrieved: DCG 1. `ndcg_at_k(2)` cuts the ideal list to the one document and gives
-    1 / 1 = 1; it holds both, and nDCG@2 is 1 / (1 + 1 / log2 3) = 0.613147. It is never below ours.
-    """
+    """The tool cuts the ideal list, so that it is never below ours; docs/disagreements.md has a case by hand."""
     case, retrieved, relevant = lists
-    hand, _ = ours(tmp_path / "hand", Case({"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0}}), "trec_eval", ["ndcg@2"])
-    found, _ = ours(tmp_path / "random", case, "trec_eval", ["ndcg@20"])
+    found, _ = ours(tmp_path, case, "trec_eval", ["ndcg@20"])
     theirs = dict(zip(case.judgments, mlflow_scores(ndcg_at_k(20), retrieved, relevant), strict=True))
 
-    assert mlflow_scores(ndcg_at_k(2), [["a"]], [["a", "b"]]) == [1.0]
-    assert hand["q"]["ndcg@2"] == pytest.approx(1 / (1 + 1 / log2(3)), abs=1e-12)
     excess = [value - found[query_id]["ndcg@20"] for query_id, value in theirs.items() if value > 0]
     assert min(excess) > -1e-9
     assert sum(value > 0.01 for value in excess) > 30

@@ -224,48 +224,9 @@ def test_queries_without_output_are_refused(tmp_path):
         ours(tmp_path, case, "sklearn", ["ndcg"])
 
 
-def test_average_precision_of_ties_is_that_of_no_order(tmp_path):
-    """Three equal scores, two relevant documents: `average_precision_score` gives both the precision at the end of the
-    group, (2/3 + 2/3) / 2 = 2/3. The three orders have 1, (1 + 2/3) / 2 = 5/6 and (1/2 + 2/3) / 2 = 7/12, and ours is
-    that of the order of columns from the last to the first, 7/12.
-    """
-    case = Case({"q": {"d0": 1, "d1": 1, "d2": 0}}, {"q": {"d0": 0.5, "d1": 0.5, "d2": 0.5}})
-    found, _ = ours(tmp_path, case, "sklearn", ["ap"])
-
-    assert sklearn.average_precision_score([1, 1, 0], [0.5, 0.5, 0.5]) == pytest.approx(2 / 3)
-    assert found["q"]["ap"] == pytest.approx(7 / 12)
-
-
-def test_nothing_to_find_is_no_perfect_ranking(tmp_path):
-    """Of two queries one has no relevant document, the other has it second: `label_ranking_average_precision_score`
-    gives the first 1 and the mean (1 + 1/2) / 2 = 3/4; we give it 0, and the mean 1/4.
-    """
-    grades, scores = [[0, 0, 0], [0, 1, 0]], [[3, 2, 1], [3, 2, 1]]
-    case = Case(
-        {f"q{row}": {f"d{place}": grade for place, grade in enumerate(grades[row])} for row in range(2)},
-        {f"q{row}": {f"d{place}": float(score) for place, score in enumerate(scores[row])} for row in range(2)},
-    )
-    found, means = ours(tmp_path, case, "sklearn", ["ap"])
-
-    assert sklearn.label_ranking_average_precision_score(grades, scores) == pytest.approx(3 / 4)
-    assert np.isnan(found["q0"]["ap"])
-    assert means["ap"] == pytest.approx(1 / 4)
-
-
 def test_a_base_of_the_discount_is_a_factor():
     """`dcg_score(log_base=10)` is the DCG times log2(10): grades 0 and 1 make 1 / log10(3) = log2(10) / log2(3)."""
     value = sklearn.dcg_score([[0, 1]], [[2, 1]], log_base=10)
 
     assert value == pytest.approx(log2(10) / log2(3))
     assert value == pytest.approx(log2(10) * sklearn.dcg_score([[0, 1]], [[2, 1]]))
-
-
-def test_negative_gains_are_not_subtracted(tmp_path):
-    """Grades 1, 0, -1 down the list: `dcg_score` subtracts 1 / log2(4) and gives 1/2; by a profile that takes negative
-    grades, a document that was judged harmful gains nothing, and the DCG is 1.
-    """
-    case = Case({"q": {"d0": 1, "d1": 0, "d2": -1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
-    found, _ = ours(tmp_path, case, "trec_eval", ["dcg"])
-
-    assert sklearn.dcg_score([[1, 0, -1]], [[3, 2, 1]]) == pytest.approx(1 / 2)
-    assert found["q"]["dcg"] == 1.0
