@@ -1,8 +1,4 @@
-"""Write betting.json: random scores, and the intervals that the authors' own package confseq gives for their mean.
-
-Run as `python tests/golden/make_betting.py` by a Python 3.11 that finds confseq; the figures come from it, never from
-our code. README.md says how it is installed.
-"""
+"""Write betting.json: random scores, and the intervals that the authors' own package confseq gives for their mean."""
 
 import json
 from pathlib import Path

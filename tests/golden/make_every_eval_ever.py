@@ -1,9 +1,4 @@
-"""Converts the logs of Inspect and lm-eval beside it to Every Eval Ever, into `tests/golden/scores/every_eval_ever`.
-
-The README there names the version.
-
-`python tests/golden/make_every_eval_ever.py`, where `every-eval-ever[inspect]` is installed: no network is needed.
-"""
+"""Converts the logs of Inspect and lm-eval beside it to Every Eval Ever, into `tests/golden/scores/every_eval_ever`."""
 
 import shutil
 import subprocess

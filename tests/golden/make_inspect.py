@@ -1,9 +1,4 @@
-"""Writes logs of Inspect as its mock model makes them, into `tests/golden/scores/inspect`.
-
-The README there names the version.
-
-`python tests/golden/make_inspect.py`, where inspect_ai is installed: no network and no model is needed.
-"""
+"""Writes logs of Inspect as its mock model makes them, into `tests/golden/scores/inspect`."""
 
 import shutil
 from pathlib import Path

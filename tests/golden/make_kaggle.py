@@ -1,8 +1,4 @@
-"""Write kaggle.json: random lists and rating pairs, and what Kaggle's own library ml_metrics 0.1.4 gives for them.
-
-Run as `python tests/golden/make_kaggle.py` by a Python 3.11 that has ml_metrics; the figures come from it, never from
-our code. README.md says how it is installed.
-"""
+"""Write kaggle.json: random lists and rating pairs, and what Kaggle's own library ml_metrics 0.1.4 gives for them."""
 
 import json
 from pathlib import Path

@@ -1,10 +1,4 @@
-"""Writes samples of lm-eval as its dummy model makes them, into `tests/golden/scores/lm_eval`.
-
-The README there names the version.
-
-`python tests/golden/make_lm_eval.py`, where lm_eval is installed, without torch. The two tasks are written here: no
-network is needed, and the dummy model answers `lol` to everything.
-"""
+"""Writes samples of lm-eval as its dummy model makes them, into `tests/golden/scores/lm_eval`."""
 
 import json
 import os

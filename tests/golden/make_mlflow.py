@@ -1,8 +1,4 @@
-"""Writes the results tables of MLflow's two ways to evaluate into `tests/golden/scores/mlflow`.
-
-`python tests/golden/make_mlflow.py`, with the MLflow of the project's own environment. The README there names the
-version. The scorers are functions: no network and no model is needed.
-"""
+"""Writes the results tables of MLflow's two ways to evaluate into `tests/golden/scores/mlflow`."""
 
 import os
 import shutil

@@ -1,9 +1,4 @@
-"""Writes results of promptfoo, of a provider that is a few lines of JavaScript, into `tests/golden/scores/promptfoo`.
-
-The README there names the version.
-
-`python tests/golden/make_promptfoo.py`, where `promptfoo` is on the PATH: no network and no model is needed.
-"""
+"""Writes results of promptfoo, of a provider that is a few lines of JavaScript, into `tests/golden/scores/promptfoo`."""
 
 import json
 import os

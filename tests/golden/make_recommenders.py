@@ -1,8 +1,4 @@
-"""Write recommenders/: random lists with what was consumed before, and what three tools give for them.
-
-Run as `python tests/golden/make_recommenders.py data`, and with the name of a tool by a Python that has it; the figures
-come from the tools, never from our code. README.md says how they are installed.
-"""
+"""Write recommenders/: random lists with what was consumed before, and what three tools give for them."""
 
 import json
 import sys

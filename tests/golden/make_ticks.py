@@ -1,7 +1,4 @@
-"""Write ticks.jsonl: scales, and where matplotlib 3.11.2 puts their ticks.
-
-Run as `python tests/golden/make_ticks.py` by a Python that has matplotlib; the ticks come from it, never from our code.
-"""
+"""Write ticks.jsonl: scales, and where matplotlib 3.11.2 puts their ticks."""
 
 import json
 from collections.abc import Iterator

@@ -1,9 +1,4 @@
-"""Write tools/: what other tools give for the cases of tests/agreement.
-
-Run as `python -m tests.golden.make_tools ranx recbole torchmetrics`, in an environment that has the tools beside what
-the tests need; README.md says how to install them. The tests themselves ask: they run with the tool in place of its
-file, and must pass.
-"""
+"""Write tools/: what other tools give for the cases of tests/agreement."""
 
 import importlib
 import sys

@@ -1,8 +1,4 @@
-"""Write `trec_eval_10/`: random judgments and a ranking as TREC text, and what trec_eval 10 prints for them.
-
-Run from the project's folder as `python -m tests.golden.make_trec_eval_10 path/to/trec_eval`; the figures come from
-that program, never from our code.
-"""
+"""Write `trec_eval_10/`: random judgments and a ranking as TREC text, and what trec_eval 10 prints for them."""
 
 import subprocess
 import sys

@@ -1,8 +1,4 @@
-"""Write `trec_eval_cli/`: random qrels and rankings, and what trec_eval 9.0.4 and 10.0 print of them.
-
-Run from the project's folder as `python -m tests.golden.make_trec_eval_cli path/to/9.0.4 path/to/10.0`, two binaries;
-what is printed comes from these programs, never from our code.
-"""
+"""Write `trec_eval_cli/`: random qrels and rankings, and what trec_eval 9.0.4 and 10.0 print of them."""
 
 import subprocess
 import sys

@@ -35,6 +35,7 @@ from tests.support.manifests import description, write_tables
 
 FIRST = datetime(2025, 11, 18, 2, 0, tzinfo=UTC)
 NOW = FIRST + timedelta(days=10)
+BAD: tuple[Outcome, ...] = ("fail", "inconclusive", "not comparable", "not evaluated")
 
 
 def verdict(outcome: Outcome = "pass", model: str = "dense", gate: str = "no-drop") -> Verdict:
@@ -107,13 +108,22 @@ def test_an_evaluation_is_not_its_own_baseline(tmp_path):
     assert found(tmp_path, "last_passed", before=FIRST + timedelta(days=1, seconds=1)).record == only
 
 
-@pytest.mark.parametrize("outcome", ["fail", "inconclusive", "not comparable", "not evaluated"])
-def test_a_bad_night_never_becomes_the_baseline(tmp_path, outcome):
-    """A night with anything but passes, even waived or only warnings, is not a baseline."""
-    good = night(tmp_path, 1, verdict())
-    night(tmp_path, 2, verdict(), verdict(outcome, gate="floor"))
+@pytest.mark.parametrize(
+    ("second", "changes", "bm25"),
+    [
+        *(((verdict(), verdict(outcome, gate="floor")), {}, 2) for outcome in BAD),
+        ((verdict("fail"), verdict(model="bm25")), {}, 2),
+        ((), {}, 1),  # without gates it has passed nothing
+        ((verdict(),), {"failed": ("dense",)}, 2),
+        ((verdict(model="bm25"),), {"models": ("bm25",)}, 2),
+    ],
+)
+def test_a_bad_night_never_becomes_the_baseline(tmp_path, second, changes, bm25):
+    """A night with anything but passes of a model, even waived or only warnings, is no baseline of that model."""
+    nights = [night(tmp_path, 1, verdict()), night(tmp_path, 2, *second, **changes)]
 
-    assert last_passed(tmp_path) == good.path
+    assert last_passed(tmp_path, "dense") == nights[0].path
+    assert last_passed(tmp_path, "bm25") == nights[bm25 - 1].path
 
 
 def test_the_first_night_becomes_the_baseline_of_the_second(tmp_path):
@@ -138,36 +148,6 @@ def test_a_bad_night_that_was_accepted_is_a_baseline(tmp_path):
 
     assert last_passed(tmp_path) == second.path
     assert last_passed(tmp_path, "bm25") != second.path
-
-
-def test_a_night_without_gates_has_passed_nothing(tmp_path):
-    first = night(tmp_path, 1, verdict())
-    night(tmp_path, 2)
-
-    assert last_passed(tmp_path) == last_passed(tmp_path, "bm25") == first.path
-
-
-def test_each_model_has_its_own_latest(tmp_path):
-    first = night(tmp_path, 1, verdict(), verdict(model="bm25"))
-    second = night(tmp_path, 2, verdict("fail"), verdict(model="bm25"))
-
-    assert last_passed(tmp_path, "dense") == first.path
-    assert last_passed(tmp_path, "bm25") == second.path
-
-
-def test_a_night_with_a_failed_output_is_skipped(tmp_path):
-    first = night(tmp_path, 1, verdict())
-    second = night(tmp_path, 2, verdict(), failed=("dense",))
-
-    assert last_passed(tmp_path, "dense") == first.path
-    assert last_passed(tmp_path, "bm25") == second.path
-
-
-def test_a_night_without_the_model_is_skipped(tmp_path):
-    first = night(tmp_path, 1, verdict())
-    night(tmp_path, 2, verdict(model="bm25"), models=("bm25",))
-
-    assert last_passed(tmp_path) == first.path
 
 
 def test_a_renamed_model_is_found_by_its_old_name(tmp_path):

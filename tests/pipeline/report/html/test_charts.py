@@ -40,14 +40,8 @@ def test_an_interval_worked_by_hand():
     cell = bar_cell(Interval(1.0, 0.5, 1.5), Scale(0.0, 2.0), "text", "good")
 
     assert (cell.text, cell.tone, cell.bar) == ("text", "good", "--l:.25;--w:.5;--m:.5")
-
-
-def test_what_lies_behind_differences():
-    assert Bars(Scale(-1.0, 3.0), 0.4).ground == "--z:.25;--a:.15;--b:.2"
-
-
-def test_without_an_interval_there_is_no_bar():
     assert bar_cell(Interval(0.5), Scale(0.0, 1.0), "").bar == ""
+    assert Bars(Scale(-1.0, 3.0), 0.4).ground == "--z:.25;--a:.15;--b:.2"
 
 
 def test_the_scale_of_figures_ends_at_0_where_none_is_below():

@@ -324,12 +324,9 @@ def test_provenance_names_what_decides_figures():
     assert facts["commit of the config"] == "c0ffee" * 6 + " with changes"
 
 
-def test_names_are_cut_for_the_page():
+def test_names_are_cut_for_the_page_and_cannot_turn_its_sentences_round():
     assert short_text("W" * 81) == "W" * 79 + "…"
     assert short_text("W" * 80) == "W" * 80
-
-
-def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
     assert isolated("שלום") == "\u2068שלום\u2069"
     assert isolated("dense") == "dense"
 
