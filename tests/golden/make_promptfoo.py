@@ -1,4 +1,4 @@
-"""Writes results of promptfoo, of a provider that is a few lines of JavaScript, into `tests/golden/scores/promptfoo`."""
+"""Writes results of promptfoo, whose provider is a few lines of JavaScript, into `tests/golden/scores/promptfoo`."""
 
 import json
 import os
