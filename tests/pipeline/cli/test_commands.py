@@ -1,4 +1,4 @@
-"""The command line as its users meet it: exit codes, what is on stdout, what is on stderr, and what is left on disk."""
+"""The command line as its users meet it: exit codes, what is on stdout and stderr, and what is left on disk."""
 
 import errno
 import importlib
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,15 @@ from jsonschema import Draft202012Validator
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.cli.commands import OTHER_WORDS, cli
+from rankledger.pipeline.cli.terminal import exit_code_of
 from rankledger.pipeline.config.sources import FORMATS
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from tests.support.forked import Loaded
 from tests.support.generated_data import Collection, rows, search_collection, write_config, write_table
+from tests.support.manifests import make_evaluation
 
 ROOT = Path(__file__).parents[3]
 RUN = "from rankledger.pipeline.cli.app import main; main()"
@@ -147,7 +153,6 @@ def test_a_command_with_processes_ends_with_its_work(config):
     """A process of its own, whose idle workers would wait for more work for five minutes."""
     arguments = ("evaluate", str(config), "--no-tracking", "--jobs", "2", "--backend", "processes")
     outcome = started(*arguments, cwd=config.parent, timeout=120)
-
     assert (outcome.returncode, outcome.stderr) == (0, "")
 
 
@@ -237,7 +242,6 @@ suites: {search: [ap]}
 @pytest.mark.parametrize(("name", "said"), [("none.yaml", "not found|no such config"), ("configs", "folder")])
 def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, said):
     outcome = run_cli(command, name)
-
     assert outcome.code == 2
     assert outcome.error.startswith(f"{name}: ")
     assert re.search(said, outcome.error)
@@ -260,7 +264,6 @@ def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, sai
 def test_a_wrong_command_is_refused(run_cli, arguments, said):
     """Exit 2: the last line on stderr names what is wrong, and nothing is on stdout."""
     outcome = run_cli(*arguments)
-
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err.splitlines()[-1]
 
@@ -273,7 +276,6 @@ def test_other_words_lead_to_commands_and_are_none():
 @pytest.mark.parametrize("override", ["bootstrap.resamples", "bootstrap.resample=5"])
 def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
     outcome = run_cli("evaluate", str(config), "--set", override)
-
     assert outcome.code == 2
     assert outcome.error.startswith("override ")
 
@@ -371,7 +373,6 @@ def test_a_file_where_records_should_be_is_named(run_cli, config, tmp_path, bloc
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])
 def test_an_output_file_that_cannot_be_written_is_refused_at_once(run_cli, config, tmp_path, option):
     outcome = run_cli("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
-
     assert outcome.code == 2
     assert outcome.err.endswith(f"gone/gates.xml: folder not found; create it or check {option}\n")
     assert not is_recorded(tmp_path / "runs")
@@ -398,7 +399,6 @@ def test_an_end_in_the_middle_leaves_nothing_behind(run_cli, config, monkeypatch
     """Whoever lists records has not lost one, and is not told so."""
     monkeypatch.setattr(target, boom(error))
     outcome = run_cli(command, *([str(config), "--no-tracking"] if command == "evaluate" else []))
-
     assert (outcome.code, outcome.error) == (code, line)
     assert not is_recorded(Path("runs"))
 
@@ -420,7 +420,6 @@ sys.meta_path.insert(0, Interrupting())
 def test_ctrl_c_while_modules_are_imported_is_one_line(config, tmp_path, module):
     code = f"{INTERRUPTED_IN.format(module=module)}\n{RUN}"
     outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, code=code)
-
     assert outcome.returncode == 130
     assert outcome.stderr.strip() in ("interrupted", "interrupted; nothing was recorded")
 
@@ -536,7 +535,6 @@ def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, n
 def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config):
     """Exit 5: a caller who requires it must not get 0 if MLflow has nothing."""
     outcome = run_cli("evaluate", str(config), "--require-tracking", "--no-tracking")
-
     assert outcome.code == 5
     assert outcome.err == "not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off\n"
     assert read_record(outcome.record).estimates
@@ -659,7 +657,6 @@ def schema() -> Draft202012Validator:
 
 def test_the_schema_accepts_the_quickstart(schema):
     quickstart = yaml.safe_load((ROOT / "configs" / "quickstart.yaml").read_text(encoding="utf-8"))
-
     assert schema.is_valid(quickstart)
     assert schema.is_valid({"extends": "base.yaml", "seed": 3})
 
@@ -754,7 +751,6 @@ atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 @pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "-h"]], ids=" ".join)
 def test_help_imports_nothing_heavy(tmp_path, arguments):
     outcome = started(*arguments, cwd=tmp_path, code=LOADED)
-
     assert outcome.returncode == 0
     assert "rankledger.pipeline.cli.commands" in outcome.stderr.split()
     assert sorted(HEAVY & set(outcome.stderr.split())) == []
@@ -773,3 +769,38 @@ def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path):
     assert {"pyarrow", "rankledger.pipeline.report.html.render"} <= loaded
     tables = {"rich.console", "rich.table", "rich.text"}
     assert sorted({"pandas", "mlflow", "scipy", "joblib", "multiprocessing", *tables} & loaded) == []
+
+
+WEIGHTS = (1, 5, 4, 3, 0)  # what weighs most comes first
+
+
+def evaluation_of(*, gate: str, unsaved: bool, untracked: bool, failed: bool) -> Evaluation:
+    effect = {"pass": "pass", "inconclusive": "stop", "fail": "fail"}[gate]
+    verdict = Verdict("floor", "web", "bm25", "ap", "all", gate, effect, "a reason")
+    return make_evaluation(
+        evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
+        directions={},
+        results=(),
+        estimates=(),
+        quality={},
+        failures=(Failure("web", "dense", "not there"),) if failed else (),
+        record=Path("record"),
+        store=None if untracked else "sqlite:///mlflow.db",
+        untracked="away" if untracked else None,
+        unsaved="away" if unsaved else None,
+        verdicts=(verdict,),
+    )
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_the_weightiest_code_is_the_one(required):
+    """A gate that failed before a place without a copy, that before an output, that before doubt; over all 24 cases."""
+    for gate, unsaved, untracked, failed in product(["pass", "inconclusive", "fail"], *[[False, True]] * 3):
+        apply = {
+            {"pass": 0, "inconclusive": 3, "fail": 1}[gate],
+            *([5] if unsaved or (untracked and required) else []),
+            *([4] if failed else []),
+        }
+        found = evaluation_of(gate=gate, unsaved=unsaved, untracked=untracked, failed=failed)
+
+        assert exit_code_of(found, require_tracking=required) == min(apply, key=WEIGHTS.index)

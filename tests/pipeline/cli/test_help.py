@@ -35,7 +35,6 @@ def test_no_words_are_a_request_for_help(run_cli):
 
 def test_a_message_shows_a_line_break_as_a_blank(run_cli):
     code, _, err = run_cli("measures", "nd\n\r\n  cg\tx\r")
-
     assert (code, err.count("\n")) == (2, 1)
     assert "nd cg\\tx\\r" in err
 
@@ -57,7 +56,6 @@ def test_the_commands_stand_in_groups():
 @pytest.mark.parametrize("name", ["rankledger", *COMMANDS])
 def test_help_keeps_within_80_columns_and_has_an_example(name):
     text = help_of(COMMANDS.get(name, cli))
-
     assert max(map(len, text.splitlines())) <= 80
     head = "" if name == "rankledger" else f" {name}"
     assert re.search(rf"^  Example:\n      rankledger{head}\b", text, re.MULTILINE)

@@ -68,7 +68,7 @@ def test_who_accepted_is_whom_git_knows(folder, monkeypatch):
     assert accept(evaluation.evaluation_id, reason="x").entries["dense"].by == "Ann Ü"
 
 
-def test_the_config_can_be_named(folder):
+def test_the_config_is_found_beside_the_record_or_named(folder):
     evaluation = evaluate(folder)
     (folder / "configs").rename(folder / "moved")
 
@@ -81,23 +81,14 @@ def test_the_config_can_be_named(folder):
 
 def test_a_repeated_record_is_accepted_beside_the_first_config(folder):
     repeated = rankledger.evaluate_config(evaluate(folder).evaluation_id, tracking=False)
-
     assert accept(repeated.evaluation_id, reason="x").file == Path("configs") / ACCEPTED
 
 
 def test_from_another_directory_the_config_is_found_beside_the_runs(folder, monkeypatch):
     evaluation = evaluate(folder)
     monkeypatch.chdir("/")
-
     accepted = accept(str(folder / evaluation.record), reason="good", runs_dir=folder / "runs")
-
     assert accepted.file == folder / "configs" / ACCEPTED
-
-
-def test_an_empty_reason_is_refused(folder):
-    with pytest.raises(InputError, match="the reason is empty"):
-        accept(evaluate(folder).evaluation_id, reason="  \n")
-    assert not (folder / "configs" / ACCEPTED).exists()
 
 
 @pytest.mark.parametrize("reference", ["last_passed", "last#dense"])
@@ -179,13 +170,7 @@ def test_a_record_whose_gates_failed_is_accepted_only_with_failed(folder, run_cl
     assert run_cli("accept", "last", "--failed", "--reason", "x").code == 0
 
 
-def test_a_name_for_what_is_no_word_is_refused(folder):
-    evaluate(folder)
-    with pytest.raises(InputError, match="--name is for last, last_passed, previous, accepted; remove it"):
-        rankledger.evaluate_config("configs/config.yaml", name="mine", tracking=False)
-
-
-def test_unknown_names_are_refused(folder):
+def test_what_cannot_be_accepted_is_refused(folder):
     evaluation = evaluate(folder)
 
     with pytest.raises(InputError, match=f"{NONE}: record not found, neither at that path nor in runs/records"):
@@ -193,6 +178,18 @@ def test_unknown_names_are_refused(folder):
     with pytest.raises(InputError, match="has no model 'dens'; did you mean 'dense'\\?; it has bm25, dense"):
         accept(evaluation.evaluation_id, models=["dens"], reason="x")
     assert not (folder / "configs" / ACCEPTED).exists()
+
+    with pytest.raises(InputError, match="the reason is empty"):
+        accept(evaluate(folder).evaluation_id, reason="  \n")
+    assert not (folder / "configs" / ACCEPTED).exists()
+
+    other = write_config(folder / "other", {"web": search_collection(72)}, {"search": ["ap"]}, name="other")
+
+    with pytest.raises(InputError, match=r"evaluates 'other', and the record is of 'generated'; name the config of"):
+        accept(evaluation.evaluation_id, config=other, reason="x")
+
+    with pytest.raises(InputError, match="--name is for last, last_passed, previous, accepted; remove it"):
+        rankledger.evaluate_config("configs/config.yaml", name="mine", tracking=False)
 
 
 def test_a_model_whose_output_failed_is_refused(folder):
@@ -229,14 +226,6 @@ def test_the_command_says_how_it_was_evaluated(folder, monkeypatch, run_cli):
 
     lines = run_cli("accept", "last", "--failed", "--reason", "x").out.splitlines()
     assert "its gates came to: fail; evaluated with --set seed=7 --set bootstrap.resamples=200" in lines
-
-
-def test_the_config_of_another_evaluation_is_refused(folder):
-    evaluation = evaluate(folder)
-    other = write_config(folder / "other", {"web": search_collection(72)}, {"search": ["ap"]}, name="other")
-
-    with pytest.raises(InputError, match=r"evaluates 'other', and the record is of 'generated'; name the config of"):
-        accept(evaluation.evaluation_id, config=other, reason="x")
 
 
 def test_a_file_that_cannot_be_written_stays_as_it_was(folder, monkeypatch):

@@ -1,7 +1,8 @@
-"""Alerts of nights, to a real server on loopback: on a change of what fails, at least once, and never an older one."""
+"""Alerts of nights, to a real server on loopback: once for a change of what fails and once for a cause."""
 
 import json
 import os
+import re
 import shutil
 import sys
 import threading
@@ -18,6 +19,7 @@ from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import forget_own
 from tests.support import nights
+from tests.support.page_reader import read_page
 from tests.support.webhook_receiver import SILENT, Receiver, receiver
 
 QUERIES = [f"q{number:02}" for number in range(40)]
@@ -134,7 +136,6 @@ def test_reminders_can_be_off(hook):
     write_config({"webhook": "${ALERTS_URL}", "remind_after": 0})
     night(11, BAD)
     night(29, BAD)
-
     assert len(hook.posts) == 1
 
 
@@ -368,7 +369,6 @@ def test_a_command_gets_the_alert_on_stdin(tmp_path):
     program = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
     write_config({"command": [sys.executable, "-c", program, "got $$HOME.json"]})
     assert night(11, BAD).unsent == ()
-
     assert json.loads((tmp_path / "got $HOME.json").read_text())["state"] == "failed"
 
 
@@ -524,3 +524,54 @@ def test_a_log_that_is_no_log_is_named_and_the_night_is_whole(hook):
     (reason,) = evaluation.unsent
     assert ".state/alerts/nightly.json is not a log of alerts" in reason
     assert reason.endswith("restore or delete it")
+
+
+GATES = ["no-drop", "floor", "ceiling"]
+
+
+@pytest.fixture
+def night_of_one_cause(folder, run_cli, monkeypatch):
+    """A night without the output of bm25, on which three gates have four verdicts each; dense and sparse pass."""
+    nights.write_judgments(QUERIES)
+    for model in ("dense", "sparse"):
+        nights.write_ranking(f"{model}.txt", dict.fromkeys(QUERIES, 1))
+    measures = ["rr", "ap", "ndcg@10", "recall@3"]
+    with receiver() as hook:
+        monkeypatch.setenv("HOOK", hook.address)
+        nights.write_config(
+            models={name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense", "sparse")},
+            suites={"search": measures},
+            gates=[{"name": name, "measure": measures, "at_least": 0.1} for name in GATES],
+            notify=[{"webhook": "${HOOK}"}],
+            report=True,
+        )
+        printed = run_cli("nightly", "config.yaml", "--date", "2026-11-12", "--markdown", "gates.md")
+        (post,) = hook.posts
+    return printed.out, post.message["text"]
+
+
+def test_twelve_verdicts_of_one_cause_are_one_row(night_of_one_cause, run_cli):
+    printed, alert = night_of_one_cause
+    reason, more = "bm25.txt: file not found", "(and 11 more verdicts)"
+
+    shown = run_cli("show", "--verdicts").out
+    for text in (printed, shown):
+        rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if line.startswith("│")]
+        models = [row[0] for row in rows if len(row) == 5]
+        assert models.count("bm25") == 1
+    markdown = Path("gates.md").read_text("utf-8")
+    (row,) = re.findall(r"^\| bm25 .*", markdown.split("<details>")[0], re.MULTILINE)
+    assert [cell.strip() for cell in row.split("|")[1:5]] == ["bm25", "blocked: undecided", ", ".join(GATES), "web"]
+    assert reason in row
+    assert more in row
+    (line,) = [line for line in alert.splitlines() if "bm25.txt" in line and line.startswith("New: ")]
+    assert line.startswith("New: bm25 on web, no-drop, floor, ceiling: ")
+    assert "(and 3 more failures)" in line
+
+    evaluation = rankledger.load("last")
+    assert evaluation._repr_html_().count(more) == 1
+    page = read_page((evaluation.record / "report.html").read_text("utf-8"))
+    (table,) = [table for table in page.tables if table.name == "reasons"]
+    ((row,),) = [table.cells(group) for group in table.groups]
+    assert (row["model"], row["dataset"], row["gate"]) == ("bm25", "web", ", ".join(GATES))
+    assert more in row["reason"]

@@ -105,7 +105,6 @@ def other_outputs(collection: Collection, **changes: Any) -> Collection:
 def test_what_means_the_same_is_taken_from_the_record(tmp_path):
     record = evaluated(tmp_path, WEB, SUITES)
     shutil.rmtree(tmp_path / "runs" / "cache")
-
     assert_same(recalled(tmp_path, other_outputs(WEB), SUITES, record), scored(tmp_path, WEB, SUITES))
 
 
@@ -170,36 +169,8 @@ def test_changed_clusters_are_scored_anew(tmp_path):
 )
 def test_new_definitions_are_scored_anew(tmp_path, suites, sections):
     record = evaluated(tmp_path, WEB, SUITES)
-
     found = recalled(tmp_path, other_outputs(WEB), suites, record, **sections)
-
     assert_same(found, scored(tmp_path, WEB, suites, **sections))
-
-
-def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
-    record = evaluated(tmp_path, WEB, SUITES)
-    remove_outputs(record)
-    query_id = next(iter(WEB.judged))
-    judged = {**WEB.judged, query_id: {**WEB.judged[query_id], "new-document": 2}}
-
-    found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
-
-    assert found.scores is None
-    assert len(found.reasons) == len(SUITES["search"])
-    for reason in found.reasons.values():
-        assert reason.startswith(f"judgments changed (1 pair new) since {read_record(record).manifest.label}, and ")
-        assert "new-document" in reason
-
-
-def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
-    record = evaluated(tmp_path, WEB, SUITES)
-    remove_outputs(record)
-    shutil.rmtree(tmp_path / "runs" / "cache")
-
-    found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
-
-    assert found.scores is None
-    assert all("cache has no copy of it" in reason for reason in found.reasons.values())
 
 
 def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
@@ -233,24 +204,37 @@ def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
     assert set(other.reasons.values()) == {expected}
 
 
-def test_judgments_that_are_read_otherwise_are_others(tmp_path):
-    record = evaluated(tmp_path, WEB, SUITES)
-    remove_outputs(record)
-    shutil.rmtree(tmp_path / "runs" / "cache")
-
-    found = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults={"dataset": {"duplicates": "keep_first"}})
-
-    assert found.scores is None
-    assert all(reason.startswith("judgments changed") for reason in found.reasons.values())
-
-
-def test_a_model_that_was_not_evaluated_there_cannot_be_compared(tmp_path):
+def test_what_cannot_be_compared_says_why(tmp_path):
     record = evaluated(tmp_path, WEB, SUITES)
 
     found = recalled(tmp_path, WEB, SUITES, record, "new")
 
     assert found.scores is None
     assert set(found.reasons.values()) == {f"'new' was not evaluated on 'web' {read_record(record).manifest.where}"}
+
+    remove_outputs(record)
+    query_id = next(iter(WEB.judged))
+    judged = {**WEB.judged, query_id: {**WEB.judged[query_id], "new-document": 2}}
+
+    found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
+
+    assert found.scores is None
+    assert len(found.reasons) == len(SUITES["search"])
+    for reason in found.reasons.values():
+        assert reason.startswith(f"judgments changed (1 pair new) since {read_record(record).manifest.label}, and ")
+        assert "new-document" in reason
+
+    shutil.rmtree(tmp_path / "runs" / "cache")
+
+    found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
+
+    assert found.scores is None
+    assert all("cache has no copy of it" in reason for reason in found.reasons.values())
+
+    found = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults={"dataset": {"duplicates": "keep_first"}})
+
+    assert found.scores is None
+    assert all(reason.startswith("judgments changed") for reason in found.reasons.values())
 
 
 def test_given_scores_are_compared_query_by_query(tmp_path):

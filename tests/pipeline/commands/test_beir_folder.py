@@ -43,7 +43,7 @@ def roles(evaluation: rankledger.Evaluation) -> dict[str, str]:
     return {role: Path(file["path"]).name for role, (file,) in inputs.items()}
 
 
-def test_the_corpus_is_read_if_a_measure_needs_it():
+def test_a_folder_brings_its_tables():
     evaluation = evaluated(["rr@10", "item_coverage@10"])
     figures = {line.measure: line.estimate for line in evaluation.estimates}
 
@@ -52,14 +52,12 @@ def test_the_corpus_is_read_if_a_measure_needs_it():
     assert roles(evaluation) == {"judgments": "test.tsv", "queries": "queries.jsonl", "documents": "corpus.jsonl"}
     assert roles(evaluated(["rr@10"])) == {"judgments": "test.tsv", "queries": "queries.jsonl"}
 
-
-def test_columns_of_the_queries_make_slices():
     evaluation = evaluated(["rr@10"], slices=["market"])
 
     assert {line.slice for line in evaluation.estimates} == {"all", "market=de", "market=fr"}
 
+    assert roles(evaluated(["rr@10"], judgments="nfcorpus/qrels/test.tsv")) == {"judgments": "test.tsv"}
 
-def test_tables_of_the_config_win():
     write(Path("corpus.tsv"), "doc_id\nd1\nd2\nd3\nd4\n")
     write(Path("queries.tsv"), "query_id\nq1\nq2\n")
     evaluation = evaluated(["item_coverage@10"], queries="queries.tsv", documents="corpus.tsv")
@@ -68,19 +66,13 @@ def test_tables_of_the_config_win():
     assert evaluation.estimates[0].estimate == pytest.approx(2 / 4)
 
 
-def test_one_file_of_the_folder_is_that_file_alone():
-    assert roles(evaluated(["rr@10"], judgments="nfcorpus/qrels/test.tsv")) == {"judgments": "test.tsv"}
-
-
-def test_a_folder_without_a_corpus_has_no_catalogue(folder):
+def test_a_folder_that_lacks_something_is_refused(folder):
     (folder / "corpus.jsonl").unlink()
 
     assert "the whole catalogue is needed; add `documents:`" in refusal(
         rankledger.validate, config(["item_coverage@10"])
     )
 
-
-def test_a_judged_query_that_the_queries_lack_is_refused(folder):
     write(folder / "queries.jsonl", '{"_id": "q1", "text": ""}\n')
 
     assert "it lacks 1, such as 'q2'" in refusal(rankledger.validate, config(["rr@10"]))

@@ -87,7 +87,7 @@ def movement(nights: tuple[Evaluation, Evaluation]) -> ComparisonReport:
     return moved_from(*nights)
 
 
-def test_differences_of_two_queries_that_fell(movement):
+def test_two_queries_that_fell(movement):
     """rr falls by 2/3 twice, ndcg@10 from 1 to 1 / log2(4) twice: over 40 queries by 1/30 and by 1/40."""
     by_measure = {line.measure: line for line in movement.comparisons}
 
@@ -100,9 +100,7 @@ def test_differences_of_two_queries_that_fell(movement):
     assert by_measure["rr"].p_value == 0.5  # of 2**2 patterns of signs, -- and ++ are as far from 0
     assert by_measure["rr"].mark == "sparse"
 
-
-def test_the_queries_that_moved_with_the_ranks_of_their_relevant_documents(movement):
-    """q03 and q07 and no other: from 1 to 1/3, the document from rank 1 to rank 3."""
+    # q03 and q07 and no other: from 1 to 1/3, the document from rank 1 to rank 3.
     found = {query.query_id: query for query in movement.largest_changes}
 
     assert [*found] == [*MOVED]
@@ -110,6 +108,16 @@ def test_the_queries_that_moved_with_the_ranks_of_their_relevant_documents(movem
         assert (query.before, query.after) == (1.0, pytest.approx(1 / 3))
         assert query.change == pytest.approx(-2 / 3)
         assert query.documents == (RankedDocument(f"r-{query_id}", 2.0, 1, 3),)
+
+    assert movement.differences.set_index("measure")["difference"].to_dict() == pytest.approx(
+        {"rr": -1 / 30, "ndcg@10": -1 / 40}
+    )
+    assert len(movement.slices) == 0
+    assert movement.queries[["query_id", "doc_id", "rank_before", "rank_after"]].to_numpy().tolist() == [
+        [query_id, f"r-{query_id}", 1.0, 3.0] for query_id in MOVED
+    ]
+    assert len(movement.parts) == 0
+    assert repr(movement).endswith(": 2 differences, 0 of slices>")
 
 
 def test_a_document_that_is_no_longer_retrieved_has_no_rank(tmp_path):
@@ -324,40 +332,6 @@ def rejudged(tmp_path: Path) -> tuple[Evaluation, Evaluation]:
     return first, second
 
 
-def test_the_change_in_its_parts(rejudged):
-    """rr of q1, q2, q3 is 1, 1/2, 1: 5/6. Without q1 3/4; q3 has 1/2 now: 1/2; q4 has 1/4: 5/12; the new output 1."""
-    report = moved_from(*rejudged, force=True)
-    (found,) = report.splits
-
-    assert (found.before, found.after, found.change) == (pytest.approx(5 / 6), 1.0, pytest.approx(1 / 6))
-    assert [part.causes for part in found.parts] == [
-        ("queries removed",),
-        ("judgments",),
-        ("queries added",),
-        ("output",),
-    ]
-    assert [part.amount for part in found.parts] == pytest.approx([-1 / 12, -1 / 4, -1 / 12, 7 / 12])
-    assert report.parts["amount"].to_list() == [part.amount for part in found.parts]
-
-
-def test_paired_differences_are_of_the_queries_of_both(rejudged):
-    """q2 went from 1/2 to 1 and q3, each by its own judgments, from 1 to 1."""
-    (line,) = moved_from(*rejudged, force=True).comparisons
-
-    assert (line.n_queries, line.difference) == (2, pytest.approx(1 / 4))
-
-
-def test_new_queries_and_a_missing_output_share_a_part(rejudged, tmp_path):
-    """The store knows the ranks of q2 and q3, whose documents were judged before, and none of q4."""
-    (tmp_path / "first" / "web" / "bm25.tsv").unlink()
-
-    (found,) = moved_from(*rejudged, force=True).splits
-
-    assert [part.causes for part in found.parts] == [("queries removed",), ("judgments",), ("queries added", "output")]
-    assert [part.amount for part in found.parts] == pytest.approx([-1 / 12, -1 / 4, 1 / 2])
-    assert found.parts[-1].reason
-
-
 def test_new_judgments_and_an_output_with_unknown_ranks_share_a_part(tmp_path):
     """x of q1 was not judged before and now is: nobody kept its rank, and the output is gone."""
     first = evaluate(tmp_path / "first", {"q1": {"a": 1}}, {"bm25": {"q1": ranking("x", "a")}})
@@ -557,7 +531,6 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
 def test_what_is_not_there_is_refused(nights, base, candidate, message):
     first, second = nights
     names = {"first": first.evaluation_id, "second": second.evaluation_id}
-
     with pytest.raises(InputError, match=message):
         compare(base.format(**names), candidate.format(**names), runs_dir=first.record.parent.parent)
 
@@ -568,19 +541,7 @@ def test_an_unknown_measure_is_refused_with_the_one_that_was_meant(nights):
         moved_from(*nights, measure="ndgc@10")
 
 
-def test_python_gets_tables(movement):
-    assert movement.differences.set_index("measure")["difference"].to_dict() == pytest.approx(
-        {"rr": -1 / 30, "ndcg@10": -1 / 40}
-    )
-    assert len(movement.slices) == 0
-    assert movement.queries[["query_id", "doc_id", "rank_before", "rank_after"]].to_numpy().tolist() == [
-        [query_id, f"r-{query_id}", 1.0, 3.0] for query_id in MOVED
-    ]
-    assert len(movement.parts) == 0
-    assert repr(movement).endswith(": 2 differences, 0 of slices>")
-
-
-def test_json_holds_the_same_numbers(nights, run_cli):
+def test_a_pipe_gets_plain_text_or_json(nights, run_cli):
     code, out, _ = run_cli("compare", *(night.record for night in nights), "--json", "--measure", "nDCG@10")
 
     data = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
@@ -592,8 +553,6 @@ def test_json_holds_the_same_numbers(nights, run_cli):
     assert data["queries"][0]["change"] == pytest.approx(-0.5)
     assert data["queries"][0]["documents"] == [{"doc_id": "r-q03", "grade": 2.0, "before": 1, "after": 3}]
 
-
-def test_a_pipe_gets_plain_text(nights, run_cli):
     first, second = nights
     code, out, _ = run_cli("compare", first.record, second.record)
 
@@ -605,7 +564,7 @@ def test_a_pipe_gets_plain_text(nights, run_cli):
     assert "-0.0333" in out
 
 
-def test_a_refusal_is_a_wrong_command(rejudged, run_cli):
+def test_a_change_of_judgments_is_split_into_its_parts(rejudged, run_cli, tmp_path):
     records = [found.record for found in rejudged]
     refused, out, error = run_cli("compare", *records)
     forced, table, _ = run_cli("compare", *records, "--force")
@@ -615,6 +574,33 @@ def test_a_refusal_is_a_wrong_command(rejudged, run_cli):
     assert judgments_line.startswith("web: the judgments differ (sha256 ")
     assert queries_line == "web: the queries differ (1 are gone, 1 are new); add --force to compare anyway"
     assert "queries removed" in table
+
+    # rr of q1, q2, q3 is 1, 1/2, 1: 5/6. Without q1 3/4; q3 has 1/2 now: 1/2; q4 has 1/4: 5/12; the new output 1.
+    report = moved_from(*rejudged, force=True)
+    (found,) = report.splits
+    assert (found.before, found.after, found.change) == (pytest.approx(5 / 6), 1.0, pytest.approx(1 / 6))
+    assert [part.causes for part in found.parts] == [
+        ("queries removed",),
+        ("judgments",),
+        ("queries added",),
+        ("output",),
+    ]
+    assert [part.amount for part in found.parts] == pytest.approx([-1 / 12, -1 / 4, -1 / 12, 7 / 12])
+    assert report.parts["amount"].to_list() == [part.amount for part in found.parts]
+
+    # q2 went from 1/2 to 1 and q3, each by its own judgments, from 1 to 1.
+    (line,) = moved_from(*rejudged, force=True).comparisons
+
+    assert (line.n_queries, line.difference) == (2, pytest.approx(1 / 4))
+
+    # The store knows the ranks of q2 and q3, whose documents were judged before, and none of q4.
+    (tmp_path / "first" / "web" / "bm25.tsv").unlink()
+
+    (found,) = moved_from(*rejudged, force=True).splits
+
+    assert [part.causes for part in found.parts] == [("queries removed",), ("judgments",), ("queries added", "output")]
+    assert [part.amount for part in found.parts] == pytest.approx([-1 / 12, -1 / 4, 1 / 2])
+    assert found.parts[-1].reason
 
 
 def test_markdown_shows_hostile_names_as_they_are(tmp_path):

@@ -60,7 +60,6 @@ def test_the_reciprocal_rank_of_q1(tmp_path, conventions, rr):
 def test_the_rank_column_orders_where_it_is_asked_to(tmp_path):
     """The greatest score at rank 3 counts for nothing: a stands first by its rank, last by its score."""
     ranked = "q1 Q0 a 1 0.1 m\nq1 Q0 b 2 0.2 m\nq1 Q0 u 3 0.3 m\n"
-
     assert figures(evaluated(tmp_path, {"ties": "rank_column"}, "rr", ranked=ranked)) == pytest.approx([1 / 3])
     assert figures(evaluated(tmp_path, "trec_eval", "rr", ranked=ranked)) == pytest.approx([1 / 9])
 
@@ -77,13 +76,11 @@ def test_the_rank_column_orders_where_it_is_asked_to(tmp_path):
 def test_which_queries_the_mean_is_over(tmp_path, missing, undefined, mean):
     """q1 scores 1/3, q2 is missing, q3 has no relevant document; p@3 of q3 is 0, and is left out anyway."""
     conventions = {"missing_queries": missing, "undefined_queries": undefined}
-
     assert figures(evaluated(tmp_path, conventions, "rr", "p@3")) == pytest.approx([mean, mean])
 
 
 def test_missing_queries_can_be_an_error(tmp_path):
     evaluation = evaluated(tmp_path, {"missing_queries": "error"}, "rr")
-
     (failure,) = evaluation.failures
     assert "1 of 3 judged queries have no output, such as 'q2'" in failure.reason
 
@@ -101,7 +98,6 @@ def test_negative_grades(tmp_path):
 def test_double_precision(tmp_path):
     """Scores equal in float32 alone are ordered by themselves in float64: a stands above b, though ids descend."""
     ranked = "q1 Q0 a 1 1.000000001 m\nq1 Q0 b 2 1.0 m\n"
-
     assert figures(evaluated(tmp_path, "trec_eval", "rr", ranked=ranked)) == pytest.approx([1 / 6])
     assert figures(evaluated(tmp_path, {"score_precision": "float64"}, "rr", ranked=ranked)) == pytest.approx([1 / 3])
 
@@ -121,7 +117,6 @@ def test_the_profile_and_its_exceptions_are_in_the_record(tmp_path):
 def test_a_profile_sets_the_defaults_of_parameters(tmp_path):
     """AP@1 of two relevant documents, one found first: 1/2 by trec_eval, dividing by R; 1 by Kaggle's min(R, k)."""
     files = {"judged": "q 0 a 1\nq 0 b 1\n", "ranked": "q Q0 a 1 1 m\n"}
-
     assert figures(evaluated(tmp_path, "trec_eval", "ap@1", **files)) == [0.5]
     assert figures(evaluated(tmp_path, "kaggle", "ap@1", **files)) == [1.0]
     assert figures(evaluated(tmp_path, "kaggle", "ap(denominator=relevant)@1", **files)) == [0.5]
@@ -130,7 +125,6 @@ def test_a_profile_sets_the_defaults_of_parameters(tmp_path):
 def test_bounds_of_ties_are_in_the_summary_and_mark_a_winner_that_they_could_unseat(tmp_path):
     """Where a and b are tied rr is 1/3 or 1/2; a model at 5/12 for certain leads or not by their order alone."""
     evaluation = evaluated(tmp_path, "trec_eval", "rr", sensitivity=["ties"], judged="q1 0 a 1\nq1 0 b 0\n")
-
     (line,) = evaluation.estimates
     assert (line.ties_least, line.ties_expected, line.ties_greatest) == pytest.approx((1 / 3, 5 / 12, 1 / 2))
     assert {"ties_least", "ties_expected", "ties_greatest"} <= set(evaluation.summary.columns)

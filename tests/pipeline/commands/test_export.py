@@ -69,10 +69,13 @@ def scores(path: Path, **options: Any) -> dict[str, float]:
     return dict(zip(read.query_ids, read.values[0].tolist(), strict=True))
 
 
-def test_what_is_written_is_read_again_with_equal_scores():
-    evaluated(SUMS)
-    written = logs(export("last", "out"))
+@pytest.fixture
+def sums() -> tuple[Evaluation, dict[str, tuple[dict[str, Any], list[dict[str, Any]], Path]]]:
+    return evaluated(SUMS), logs(export("last", "out"))
 
+
+def test_the_scores_and_figures_are_those_of_the_record(sums):
+    evaluation, written = sums
     originals = {"small": "small.json", "org/large": "large.eval", "twice": "twice.eval"}
     for model, name in originals.items():
         for measure in ("includes", "style.brief"):
@@ -82,11 +85,7 @@ def test_what_is_written_is_read_again_with_equal_scores():
                 assert scores(written[model][2], select={"result": f"sums/{measure}", **select}) == expected
     assert len(written["org/large"][1]) == 2 * 3
 
-
-def test_the_figures_are_those_of_the_summary():
-    evaluation = evaluated(SUMS)
-    log, lines, _ = logs(export("last", "out"))["small"]
-
+    log, lines, _ = written["small"]
     first, second = log["evaluation_results"]
     line = next(line for line in evaluation.estimates if (line.model, line.measure) == ("small", "includes"))
     assert first["score_details"]["score"] == line.estimate == 0.5
@@ -111,10 +110,8 @@ INSTANCE = {
 }
 
 
-def test_the_files_are_linked_as_the_schema_wants():
-    evaluated(SUMS)
-    written = logs(export("last", "out"))
-
+def test_the_files_are_linked_as_the_schema_wants(sums):
+    _, written = sums
     assert {model: log["model_info"]["id"] for model, (log, _, _) in written.items()} == {
         "small": "unknown/small",
         "org/large": "org/large",
@@ -146,8 +143,6 @@ def test_a_query_without_output_and_a_figure_without_scores(ranked):
     assert [line["metadata"] for line in lines] == [{}, {}, {"missing": "true"}]
     assert np.mean([line["evaluation"]["score"] for line in lines]) == figures["web/rr"]
 
-
-def test_the_same_record_gives_the_same_bytes_wherever_it_is(ranked):
     files = export("last", "out")
     contents = [path.read_bytes() for path in files]
 

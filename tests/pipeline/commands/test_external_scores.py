@@ -80,7 +80,6 @@ def test_our_own_scores_given_back_have_the_same_figures():
 def test_queries_are_all_that_a_model_has():
     """Of q1 to q5, a has no row of q5 and no score of q4: (1 + 0.5 + 0) / 3; b has no row of q3: 3 / 4."""
     found = lines(evaluate({"support": FAITHFUL}, judged()))
-
     of_a, of_b = found["support", "a", "faithful"], found["support", "b", "faithful"]
     assert (of_a.estimate, of_a.n_queries, of_a.n_missing, of_a.n_undefined) == (0.5, 5, 1, 2)
     assert (of_b.estimate, of_b.n_queries, of_b.n_missing, of_b.n_undefined) == (0.75, 5, 1, 1)
@@ -154,7 +153,6 @@ def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
 
 def test_validate_reads_given_scores():
     validation = validate(written({"support": FAITHFUL}, judged()))
-
     assert (dict(validation.n_queries), dict(validation.n_measures)) == ({"support": 5}, {"support": 1})
     assert [found.n_rows for found in validation.quality.values()] == [4, 4]
 
@@ -268,7 +266,6 @@ def test_logs_of_inspect_are_evaluated_and_reproduced():
 )
 def test_a_selection_that_cannot_be_made_is_refused_with_its_line(old, new, found):
     suites = "suites: {a: [rr]}\n" if "judgments" in new else ""
-
     with pytest.raises(InputError) as refused:
         rankledger.evaluate_config(sums(SUMS.replace(old, new) + suites), tracking=False)
     assert found in str(refused.value)

@@ -1,7 +1,9 @@
-"""Records listed, found again from what was published of them, and shown as they were when they were evaluated."""
+"""Records listed, found where the config says, found by a published figure, and shown as they were evaluated."""
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +90,6 @@ def test_any_measure_is_searched_unless_one_is_named(evaluation, tmp_path, run_c
     assert "figure that rounds to 0.4312" in printed
 
 
-def test_a_measure_that_no_record_has_is_refused(evaluation, tmp_path):
-    with pytest.raises(InputError, match="no record has 'app'; available: ap, rr; did you mean 'ap'"):
-        find("0.4", measure="app", runs_dir=tmp_path / "runs")
-    with pytest.raises(InputError, match="no records; check --runs-dir"):
-        find("0.4", measure="ap", runs_dir=tmp_path / "elsewhere")
-
-
 def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
     (tmp_path / "web/dense.txt").unlink()
     again = rankledger.evaluate_config(
@@ -150,27 +145,22 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
 def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference, name, said):
     with pytest.raises(InputError) as error:
         load(reference.replace("ID", evaluation.evaluation_id), name=name, runs_dir=tmp_path / "runs")
-
     assert said in str(error.value)
 
 
-def test_what_is_loaded_is_what_was_evaluated(evaluation, tmp_path):
+def test_what_is_loaded_or_shown_is_what_was_evaluated(evaluation, tmp_path, run_cli):
     loaded = rankledger.load(runs_dir=tmp_path / "runs")
 
     assert loaded.evaluation_id == evaluation.evaluation_id
     for name in ("summary", "comparisons", "gates", "scores"):
         pd.testing.assert_frame_equal(getattr(loaded, name), getattr(evaluation, name))
 
-
-def test_the_commands_print_what_was_found(evaluation, run_cli):
     figure = next(line.estimate for line in evaluation.estimates if line.model == "bm25" and line.measure == "ap")
     for words in (["list"], ["list", "--name", "nightly"], ["find", f"{figure:.3f}", "--measure", "ap"]):
         assert evaluation.evaluation_id in run_cli(*words).out
         assert evaluation.evaluation_id in json.dumps(json.loads(run_cli(*words, "--json").out))
     assert run_cli("find", "-0.25", "--measure", "ap").out == "no figure by ap in 1 record rounds to -0.25\n"
 
-
-def test_show_prints_what_evaluate_printed(evaluation, run_cli):
     options = ["--runs-dir", "again"]
     printed = run_cli("evaluate", "config.yaml", "--date", "2026-11-20", "--no-tracking", *options)
 
@@ -216,3 +206,100 @@ def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections
     ]
     assert printed[0] == printed[1]
     assert table(shown.verdicts, width=120, colour=False) == table(evaluated.verdicts, width=120, colour=False)
+
+
+ELSEWHERE = "Only the records in runs/records are used. Check the place."
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    """A record in the folder `far` that its config names, of a user who has no other."""
+    data = {"web": search_collection(3, n_queries=6)}
+    config = write_config(tmp_path, data, {"search": ["ap"]}, report=False, records="far", name="places")
+    return rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False).record
+
+
+READING = (
+    ["list"],
+    ["list", "--name", "places"],
+    ["list", "--records", "config.yaml"],
+    ["show", "places"],
+    ["history"],
+    ["history", "--name", "places"],
+    ["find", "0"],
+    ["verify", "last", "--no-tracking"],
+    ["compare", "last#first", "places#second"],
+    ["explain", "last", "--model", "first", "--query", "q0"],
+    ["site", "--output", "site"],
+    ["accept", "last", "--config", "config.yaml", "--reason", "fine"],
+    ["accept", "places", "--reason", "fine"],
+    ["prune", "--keep-days", "0", "--config", "config.yaml"],
+)
+
+
+def models_of(record: Path) -> list[str]:
+    return [*json.loads((record / "manifest.json").read_bytes())["models"]]
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_command_reads_where_the_config_says(run_cli, record, command):
+    names = dict(zip(("first", "second"), models_of(record), strict=False))
+    words = command
+    for short, name in names.items():
+        words = [name if word == short else word.replace(f"#{short}", f"#{name}") for word in words]
+
+    outcome = run_cli(*words)
+
+    assert outcome.code == 0, outcome.err
+    assert not list(Path("runs").rglob("manifest.json"))
+
+
+def test_a_folder_that_is_gone_is_said_and_the_rest_is_done(run_cli, record):
+    shutil.move(record.parent, "moved")
+    here = Path("runs/records") / record.name
+    shutil.copytree(Path("moved") / record.name, here)
+
+    outcome = run_cli("list", "--name", "places", "--json")
+
+    assert [own["evaluation_id"] for own in json.loads(outcome.out)["evaluations"]] == [record.name]
+    assert outcome.err.splitlines() == [f"{record.parent}: folder not found. {ELSEWHERE}"]
+    assert run_cli("sync").out == f"places: not delivered: {record.parent}: folder not found. " + (
+        "Check `records` in the config.\n"
+    )
+
+
+def test_in_python_a_place_that_is_gone_is_a_warning(record, monkeypatch):
+    monkeypatch.chdir(record.parents[1])
+    shutil.rmtree(record.parent)
+    with pytest.warns(rankledger.InputWarning, match="far: folder not found"):
+        assert rankledger.list_evaluations().evaluations == ()
+
+
+def test_two_places_are_not_mixed(run_cli, record):
+    text = Path("config.yaml").read_text(encoding="utf-8")
+    Path("other.yaml").write_text(text.replace("name: places", "name: other").replace("far", "near"), encoding="utf-8")
+    rankledger.evaluate_config("other.yaml", tracking=False)
+
+    assert run_cli("list").out.startswith("runs/records: 0 evaluations")
+    assert run_cli("list", "--name", "other").out.startswith(str(Path("near").absolute()))
+    assert run_cli("list", "--name", "places").out.startswith(str(record.parent))
+
+
+def test_a_record_of_somebody_else_names_no_place(run_cli, record, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("another").absolute()))
+    assert run_cli("list").out.startswith("runs/records: 0 evaluations")
+
+
+def test_an_evaluation_after_another_imports_no_pandas(record):
+    code = (
+        "import sys; from rankledger.pipeline.cli.app import main\n"
+        "try: main(['evaluate', 'config.yaml', '--no-tracking', '--quiet'])\n"
+        "except SystemExit as error: assert not error.code\n"
+        "assert not {'pandas', 'pyarrow.dataset'} & sys.modules.keys()"
+    )
+    folder = record.parents[1]
+    config = folder / "config.yaml"
+    gates = "gates: [{name: no-drop, against: last_passed, margin: 1.0, measure: ap}]\n"
+    config.write_text(config.read_text(encoding="utf-8").replace("report: false\n", gates), encoding="utf-8")
+
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)

@@ -1,5 +1,6 @@
-"""The history of a figure: which nights it has, what breaks it, and where its level moved."""
+"""The history of a figure: which nights it has, what breaks it on every surface, and where its level moved."""
 
+import csv
 import json
 import shutil
 from dataclasses import replace
@@ -9,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import rankledger
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.history import HistoryEntry, Series, history, history_of
 from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
+from rankledger.pipeline.report.changes import history_tables
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import search_collection, write_config
 from tests.support.records import manifest_of
@@ -115,23 +119,19 @@ def test_of_several_evaluations_of_a_date_the_last_counts():
     )
 
 
-def test_nights_stand_by_their_dates_whenever_they_were_evaluated():
+def test_the_nights_of_a_series():
     late = evaluated(1, created=datetime(2026, 3, 1, tzinfo=UTC))
     worded = evaluated(2, date="release 7")
 
     dates = [night.date for night in series_of(late, evaluated(3), worded, evaluated(0)).nights]
     assert dates == [day(0), day(1), "release 7", day(3)]
 
-
-def test_an_output_that_was_not_evaluated_is_reported():
     missing = evaluated(1, lines={}, failures={("web", "bm25"): "bm25.txt: file not found"})
     first, second, third = series_of(evaluated(0, 0.4), missing, evaluated(2, 0.45)).nights
 
     assert (first.change, second.estimate, second.failure) == (None, None, "bm25.txt: file not found")
     assert third.change == pytest.approx(0.05)
 
-
-def test_a_model_that_was_not_there_has_no_night():
     assert [night.date for night in series_of(evaluated(0, lines={}), evaluated(1)).nights] == [day(1)]
 
 
@@ -167,22 +167,18 @@ def test_a_step_lasts_until_the_next_one_a_break_or_the_last_night():
     ]
 
 
-def test_a_commit_breaks_nothing():
+def test_breaks():
     series = series_of(evaluated(0), evaluated(1, commit="c1"))
 
     assert [night.commit for night in series.nights] == ["c0", "c1"]
     assert series.nights[1].breaks == ()
     assert series.nights[1].change == 0.0
 
-
-def test_a_break_on_a_night_without_figure_is_marked_on_the_next():
     undefined = evaluated(1, None, None, rests_on=resting("j1"))
     series = series_of(evaluated(0), undefined, evaluated(2, rests_on=resting("j1")))
 
     assert [len(night.breaks) for night in series.nights] == [0, 0, 1]
 
-
-def test_judgments_of_any_dataset_break_the_mean_of_all():
     line = Estimate("*", "bm25", "all", "ap", 0.4, None, None, 0.02, 600, 0, 0)
     lines = {("*", "bm25"): line}
     digests = [{"web": resting()["web"], "news": resting(f"n{n}")["web"]} for n in range(2)]
@@ -237,15 +233,11 @@ def test_a_year_is_read_without_its_scores(year):
     assert all(series.noise == 0.0 and not series.steps for series in found.series)
     assert found.remarks == ()
 
-
-def test_a_measure_with_commas_and_one_model(year):
     found = history("nightly", measure="avg_rp(cutoffs=[5,10])", model="dense", dataset="web", runs_dir=year)
 
     assert [(series.model, len(series.nights)) for series in found.series] == [("dense", 365)]
 
-
-def test_without_a_name_and_a_measure(year):
-    """The only evaluation, by the lead measure; a measure may be written as another tool does."""
+    # The only evaluation, by the lead measure; a measure may be written as another tool does.
     assert {found.measure for found in (history(runs_dir=year), history(dataset="web", runs_dir=year))} == {"ap"}
     assert history(measure="MAP", runs_dir=year) == history("nightly", measure="ap", runs_dir=year)
 
@@ -262,7 +254,6 @@ def test_without_a_name_and_a_measure(year):
 def test_what_is_not_there_is_refused(year, asked, said):
     with pytest.raises(InputError) as error:
         history(**{"name": "nightly", "measure": "ap", "runs_dir": year} | asked)
-
     assert said in str(error.value)
 
 
@@ -280,3 +271,79 @@ def test_the_command_prints_the_last_nights_in_every_form(year, run_cli):
     (series,) = json.loads(printed("--json"))["series"]
     assert [night["date"] for night in series["nights"]] == nights
     assert series["n_nights"] == 365
+
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+GATE = {"name": "no-drop", "measure": "fallout@10", "against": "last_passed", "margin": 0.001}
+
+
+def evaluate(n_documents: int, date: str) -> Evaluation:
+    queries = range(60)
+    Path("qrels.txt").write_text("".join(f"q{q} 0 a{q} 1\n" for q in queries))
+    ranked = "".join(
+        f"q{q} Q0 {name}{q} 0 {score} t\n" for q in queries for name, score in (("a", 3), ("b", 2), ("c", 1))
+    )
+    Path("bm25.txt").write_text(ranked)
+    Path("documents.tsv").write_text("doc_id\n" + "".join(f"a{n}\nb{n}\nc{n}\n" for n in range(n_documents // 3)))
+    config = {
+        "name": "web",
+        "datasets": {"web": {"judgments": "qrels.txt", "documents": "documents.tsv"}},
+        "models": {"bm25": {"outputs": "bm25.txt"}},
+        "suites": {"search": ["fallout@10", "rr"]},
+        "bootstrap": {"resamples": 200},
+        "gates": [GATE],
+    }
+    Path("web.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    return rankledger.evaluate_config("web.yaml", tracking=False, date=date)
+
+
+@pytest.fixture
+def evaluations() -> tuple[Evaluation, Evaluation]:
+    return evaluate(300, "2026-11-20"), evaluate(600, "2026-11-21")
+
+
+def test_other_documents_are_no_change_of_the_model(evaluations):
+    """2 of 299 documents that are not relevant, then 2 of 599. The gate scores the old output anew, as 2 of 599."""
+    first, second = evaluations
+    figures = [
+        line.estimate
+        for one in evaluations
+        for line in one.estimates
+        if (line.measure, line.slice) == ("fallout@10", "all")
+    ]
+    (verdict,) = second.verdicts
+
+    assert figures == pytest.approx([2 / 299, 2 / 599])
+    assert (verdict.outcome, "is the same as of the night 2026-11-20 on every query" in verdict.reason) == (
+        "pass",
+        True,
+    )
+    with pytest.raises(InputError, match="the documents differ, which count in fallout@10"):
+        rankledger.compare(first.record, second.record)
+    assert not (second.record / "movers.csv").exists() or [*csv.reader((second.record / "movers.csv").open())][1:] == []
+    page = (second.record / "report.html").read_text("utf-8")
+    assert "the documents of fallout@10 changed" in page
+    assert "60 better" not in page + (second.record / "changes.html").read_text("utf-8")
+
+
+def test_histories_and_pages_break_where_documents_change(evaluations):
+    (fallout,) = rankledger.history("web", measure="fallout@10").series
+    (rr,) = rankledger.history("web", measure="rr").series
+
+    assert [[change.kind for change in night.breaks] for night in fallout.nights] == [[], ["documents"]]
+    assert fallout.nights[1].change is None
+    assert (rr.nights[1].breaks, rr.nights[1].change) == ((), 0.0)
+    assert "documents changed" in history_tables(
+        rankledger.history("web", measure="fallout@10"), last=None, width=200, colour=False
+    )
+
+    from rankledger.pipeline.report.site import site
+
+    index = rankledger.report(*(str(one.record) for one in evaluations))
+    site("site")
+    pages = [index, *(page.read_text("utf-8") for page in Path("site").rglob("*.html"))]
+
+    assert "the documents differ on web" in index
+    assert len(pages) > 2
+    assert not any("-0.0033" in page for page in pages)

@@ -132,8 +132,15 @@ def assert_same(found: Evaluation, expected: Evaluation) -> None:
 
 def test_every_container_has_the_figures_of_files(tmp_path: Path) -> None:
     expected = from_files(tmp_path, WEB, MEASURES)
-    for name in CONTAINERS:
-        assert_same(in_memory(WEB, CONTAINERS[name]), expected)
+    for make in CONTAINERS.values():
+        assert_same(in_memory(WEB, make), expected)
+    rng = np.random.default_rng(3)
+    assert_same(in_memory(WEB, lambda table, value: rows(table, rng)), expected)
+
+    dense = write_table(tmp_path / "of {model}" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
+    outputs = {"bm25": str(tmp_path / "web" / "bm25.tsv"), "dense": dense, "rrf": WEB.outputs["rrf"]}
+    options: dict[str, Any] = {"baseline": "bm25", "dataset": "web", "settings": COMPARED}
+    assert_same(rankledger.evaluate(tmp_path / "web" / "judged.tsv", outputs, MEASURES, **options), expected)
 
 
 def test_ratings_have_the_figures_of_files(tmp_path: Path) -> None:
@@ -141,22 +148,6 @@ def test_ratings_have_the_figures_of_files(tmp_path: Path) -> None:
     expected = from_files(tmp_path, STARS, measures)
     for name in ("mapping", "tuples", "pandas", "arrow"):
         assert_same(in_memory(STARS, CONTAINERS[name], measures=measures), expected)
-
-
-def test_paths_and_tables_stand_side_by_side(tmp_path: Path) -> None:
-    expected = from_files(tmp_path, WEB, MEASURES)
-    path = write_table(tmp_path / "of {model}" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
-    outputs = {"bm25": str(tmp_path / "web" / "bm25.tsv"), "dense": path, "rrf": WEB.outputs["rrf"]}
-    judgments = tmp_path / "web" / "judged.tsv"
-    assert_same(
-        rankledger.evaluate(judgments, outputs, MEASURES, baseline="bm25", dataset="web", settings=COMPARED), expected
-    )
-
-
-def test_scattered_rows_have_the_figures_of_files(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    expected = from_files(tmp_path, WEB, MEASURES)
-    assert_same(in_memory(WEB, lambda table, value: rows(table, rng)), expected)
 
 
 def test_slices_and_clusters_come_of_the_queries_table(tmp_path: Path) -> None:
@@ -189,7 +180,7 @@ def test_whole_numbers_are_the_ids_that_they_are_written_as() -> None:
     assert scores.loc["8"].to_dict() == {"texts": 1, "numbers": 1, "tuples": 1, "other": 1}
 
 
-def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_written_without_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], settings=FEW)
     assert evaluation.record is None
@@ -197,15 +188,13 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert evaluation._repr_html_().count("record:") == 0  # type: ignore[attr-defined]  # of what the workflow returns
     assert "in memory" in repr(evaluation)
 
-
-def test_a_config_can_be_evaluated_without_a_record(tmp_path: Path) -> None:
     expected = from_files(tmp_path / "one", WEB, ["ap"])
     config = tmp_path / "one" / "config.yaml"
     assert_same(rankledger.evaluate_config(config, record=False, runs_dir=tmp_path / "runs"), expected)
     assert not (tmp_path / "runs").exists()
 
 
-def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
+def test_arguments_that_are_wrong_are_refused():
     takes = (
         "give a path, a data frame or Arrow table with the columns query_id, doc_id, score, "
         "{query: {document: score}}, or tuples (query, document, score)"
@@ -224,15 +213,6 @@ def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
     for message in cases:
         assert refusal(rankledger.evaluate, *cases[message]) == message
 
-
-@pytest.mark.parametrize("output", [RUN, frame(RUN, "score"), rows(RUN), {"q1": ["d2", "d1"], "q2": ["d3"]}])
-def test_a_single_output_needs_no_name(output: Any) -> None:
-    evaluation = rankledger.evaluate(JUDGED, output, ["rr"], settings=FEW)
-    assert evaluation.scores["model"].tolist() == ["output", "output"]
-    assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
-
-
-def test_options_that_do_not_fit_are_refused() -> None:
     cases: dict[str, dict[str, Any]] = {
         "baseline: unknown model 'bm52'; did you mean 'bm25'?": {"baseline": "bm52"},
         "queries: found a dict; give a path, or a data frame or Arrow table with the column query_id": {"queries": {}},
@@ -246,6 +226,29 @@ def test_options_that_do_not_fit_are_refused() -> None:
     }
     for message in cases:
         assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", **cases[message]) == message
+
+    # As those of a file are, for without them there is nothing to evaluate.
+    double = [("q1", "d1", 1), ("q1", "d1", 0)]
+    message = refusal(rankledger.evaluate, double, {"bm25": RUN}, ["ap"])
+    assert message.startswith("judgments: query 'q1' judges document 'd1' twice (row 1 and row 2); keep one")
+
+    takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
+    cases: dict[str, Any] = {
+        f"exclude: found an int; give {takes} (query, document)": 3,
+        "exclude: the value of 'q1' is a text. Use a list of document ids for every query.": {"q1": "d1"},
+        "exclude: found ('q1', 'd1', 1) (row 1); give tuples (query, document)": [("q1", "d1", 1)],
+        "exclude: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both alike, "
+        "or remove `exclude`": {"q9": ["d1"]},
+    }
+    for message in cases:
+        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", exclude=cases[message]) == message
+
+
+@pytest.mark.parametrize("output", [RUN, frame(RUN, "score"), rows(RUN), {"q1": ["d2", "d1"], "q2": ["d3"]}])
+def test_a_single_output_needs_no_name(output: Any) -> None:
+    evaluation = rankledger.evaluate(JUDGED, output, ["rr"], settings=FEW)
+    assert evaluation.scores["model"].tolist() == ["output", "output"]
+    assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
 
 
 def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
@@ -289,13 +292,6 @@ def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
         evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": cases[message]}, ["ap"], settings=FEW)
         assert [failure.reason for failure in evaluation.failures] == [f"outputs['new']: {message}"]
         assert set(evaluation.summary["model"]) == {"bm25"}
-
-
-def test_judgments_that_are_wrong_are_refused() -> None:
-    """As those of a file are, for without them there is nothing to evaluate."""
-    double = [("q1", "d1", 1), ("q1", "d1", 0)]
-    message = refusal(rankledger.evaluate, double, {"bm25": RUN}, ["ap"])
-    assert message.startswith("judgments: query 'q1' judges document 'd1' twice (row 1 and row 2); keep one")
 
 
 def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
@@ -355,7 +351,7 @@ def without_ids(text: str, *evaluations: Evaluation) -> str:
     return text
 
 
-def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: Path) -> None:
+def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: Path):
     kept = in_memory(WEB, CONTAINERS["mapping"], record=True, runs_dir=tmp_path / "runs")
     free = in_memory(WEB, CONTAINERS["mapping"])
     assert without_ids(free.to_latex(), free) == without_ids(kept.to_latex(), kept)
@@ -366,8 +362,6 @@ def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: P
         assert (tmp_path / name).read_text(encoding="utf-8").lower().startswith(begin)
     assert refusal(free.report, tmp_path / "r.pdf").endswith("let the name end in .html, .md, .tex, .csv")
 
-
-def test_a_table_for_a_paper_takes_headers_of_its_measures() -> None:
     evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], settings=FEW)
     assert "& MAP" in evaluation.to_latex(headers={"ap": "MAP"})
     assert refusal(evaluation.to_latex, headers={"app": "MAP"}) == "headers: no measure 'app'; did you mean 'ap'?"
@@ -376,7 +370,7 @@ def test_a_table_for_a_paper_takes_headers_of_its_measures() -> None:
     assert message == "style: is for LaTeX, and the report is markdown; remove it"
 
 
-def test_models_of_one_evaluation_are_compared(tmp_path: Path) -> None:
+def test_models_of_one_evaluation_are_compared(tmp_path: Path):
     evaluation = in_memory(WEB, CONTAINERS["mapping"])
     differences = evaluation.compare("bm25", "dense").differences.set_index("measure")["difference"]
     expected = evaluation.comparisons.query("model == 'dense'").set_index("measure")["difference"]
@@ -386,6 +380,14 @@ def test_models_of_one_evaluation_are_compared(tmp_path: Path) -> None:
     message = refusal(evaluation.compare, "bm25", "dnse")
     assert "has no model 'dnse'" in message
     assert str(Path(tempfile.gettempdir())) not in message
+
+    columns = ["query_id", "doc_id", "grade", "rank_before", "rank_after"]
+    expected = from_files(tmp_path, WEB, MEASURES).compare("bm25", "dense").queries[columns]
+    assert expected["rank_before"].notna().any()
+    for options in ({}, {"record": True, "runs_dir": tmp_path / "kept"}):
+        compared = in_memory(WEB, CONTAINERS["pandas"], **options).compare("bm25", "dense")
+        pd.testing.assert_frame_equal(compared.queries[columns], expected)
+        assert all("of judging" in remark for remark in compared.remarks)
 
 
 def test_a_query_is_explained_with_or_without_a_record(tmp_path: Path) -> None:
@@ -414,35 +416,23 @@ def test_outputs_that_are_all_refused_raise(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("manifest.json")]
 
 
-@pytest.mark.parametrize("type_", [pa.null(), pa.float64(), pa.string(), pa.list_(pa.string())], ids=str)
-@pytest.mark.parametrize("container", ["frame", "table", "mapping", "tuples", "generator"])
-def test_an_output_without_rows_says_so(container: str, type_: pa.DataType) -> None:
-    table = pa.table({name: pa.array([], type_) for name in ("query_id", "doc_id", "score")})
-    shapes = {"frame": table.to_pandas(), "table": table, "mapping": {}, "tuples": [], "generator": iter(())}
-
-    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": shapes[container]}, ["ap"], settings=FEW)
-
-    assert [failure.reason for failure in evaluation.failures] == ["outputs['new']: no rows; give some"]
-
-
-def test_a_frame_without_columns_has_no_rows_and_a_null_is_one_of_a_row() -> None:
+def test_an_output_without_rows_says_so() -> None:
     """`DataFrame()` is what a failed job hands over; of a column of nulls the first row is named."""
-    outputs = {
-        "bm25": RUN,
-        "bare": pd.DataFrame(),
-        "nulls": pa.table({"query_id": pa.array([None, None]), "doc_id": ["a", "b"], "score": [1.0, 2.0]}),
-    }
+    types = (pa.null(), pa.float64(), pa.string(), pa.list_(pa.string()))
+    tables = [pa.table({name: pa.array([], own) for name in ("query_id", "doc_id", "score")}) for own in types]
+    empty = [*tables, *(table.to_pandas() for table in tables), pd.DataFrame(), {}, [], iter(())]
+    nulls = pa.table({"query_id": pa.array([None, None]), "doc_id": ["a", "b"], "score": [1.0, 2.0]})
+    outputs = {"bm25": RUN, "nulls": nulls, **{f"empty {place}": output for place, output in enumerate(empty)}}
 
     evaluation = rankledger.evaluate(JUDGED, outputs, ["ap"], settings=FEW)
 
+    reasons = {f"empty {place}": "no rows; give some" for place in range(len(empty))}
+    reasons["nulls"] = "query_id is null (row 1); fill it or remove the row"
     assert {failure.model: failure.reason for failure in evaluation.failures} == {
-        "bare": "outputs['bare']: no rows; give some",
-        "nulls": "outputs['nulls']: query_id is null (row 1); fill it or remove the row",
+        name: f"outputs['{name}']: {reason}" for name, reason in reasons.items()
     }
-    refused = refusal(
-        rankledger.evaluate, pd.DataFrame({"query_id": [], "doc_id": [], "relevance": []}), {"m": RUN}, "ap"
-    )
-    assert refused == "judgments: no rows; give some"
+    judgments = pd.DataFrame({"query_id": [], "doc_id": [], "relevance": []})
+    assert refusal(rankledger.evaluate, judgments, {"m": RUN}, "ap") == "judgments: no rows; give some"
 
 
 def test_what_a_command_prints_is_a_warning() -> None:
@@ -535,29 +525,6 @@ def test_what_was_seen_in_training_is_a_setting() -> None:
     )
 
 
-def test_pairs_that_are_wrong_are_refused() -> None:
-    takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
-    cases: dict[str, Any] = {
-        f"exclude: found an int; give {takes} (query, document)": 3,
-        "exclude: the value of 'q1' is a text. Use a list of document ids for every query.": {"q1": "d1"},
-        "exclude: found ('q1', 'd1', 1) (row 1); give tuples (query, document)": [("q1", "d1", 1)],
-        "exclude: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both alike, "
-        "or remove `exclude`": {"q9": ["d1"]},
-    }
-    for message in cases:
-        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", exclude=cases[message]) == message
-
-
-def test_queries_that_change_have_their_documents(tmp_path: Path) -> None:
-    columns = ["query_id", "doc_id", "grade", "rank_before", "rank_after"]
-    expected = from_files(tmp_path, WEB, MEASURES).compare("bm25", "dense").queries[columns]
-    assert expected["rank_before"].notna().any()
-    for options in ({}, {"record": True, "runs_dir": tmp_path / "kept"}):
-        compared = in_memory(WEB, CONTAINERS["pandas"], **options).compare("bm25", "dense")
-        pd.testing.assert_frame_equal(compared.queries[columns], expected)
-        assert all("of judging" in remark for remark in compared.remarks)
-
-
 def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
     """`tracking=True` records what was in memory and logs it to the sqlite store of the runs folder."""
     from mlflow import MlflowClient
@@ -608,9 +575,7 @@ def metric_at(rank: int) -> Callable[..., Floats]:
 def test_a_metric_may_be_an_object(measures, expected, backend):
     """By hand: q1 has its grade 1 at rank 2, q2 its grade 2 at rank 1, so 0 and 1, 1/2 and 2, 0 and 2, 1 and 0."""
     outputs = {"bm25": RUN, "same": RUN}
-
     found = rankledger.evaluate(JUDGED, outputs, measures, settings={**FEW, "execution": {"backend": backend}}, jobs=2)
-
     lines = [line for line in found.estimates if line.model == "bm25"]
     assert {line.measure: line.estimate for line in lines} == expected
 
@@ -640,7 +605,6 @@ def test_an_evaluation_by_metrics_that_are_objects_is_whole(tmp_path):
 def test_what_is_no_metric_is_refused(measures, said):
     with pytest.raises(rankledger.InputError) as refused:
         rankledger.evaluate(JUDGED, {"bm25": RUN}, measures)
-
     assert str(refused.value).startswith("measures")
     assert said in str(refused.value)
 
@@ -686,12 +650,10 @@ LISTED = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), pa.array(["d2
 def test_string_views_are_strings(table):
     """Polars exports texts, categories and lists so: ndcg of q1 is 1 / log2(3), and of q2 1."""
     found = rankledger.evaluate(JUDGED, {"m": Streamed(table)}, ["ndcg"], settings=FEW).summary["estimate"][0]
-
     assert found == pytest.approx((1 / math.log2(3) + 1) / 2)
 
 
 def test_judgments_of_string_views_are_read():
     judged = pa.table({"query_id": ["q1", "q1", "q2"], "doc_id": CODED, "relevance": [0, 1, 2]})
     found = rankledger.evaluate(Streamed(judged), {"m": RUN}, ["ndcg"], settings=FEW).summary["estimate"][0]
-
     assert found == pytest.approx((1 / math.log2(3) + 1) / 2)

@@ -320,9 +320,7 @@ def test_json_of_pandas(tmp_path, orient):
 def test_scores_as_ir_measures_prints_them(tmp_path, name):
     """They are no ranking of documents, though a line has three fields and the last is a number."""
     (tmp_path / name).write_text("q1\tnDCG@10\t0.5\nq2\tnDCG@10\t1.0\nall\tnDCG@10\t0.75\n")
-
     found = init(tmp_path)
-
     assert found.files == ((name, "model bm25", "scores of 2 queries: nDCG@10"),)
     runs(found)
 
@@ -431,7 +429,6 @@ def test_two_files_of_one_name_are_two_models(tmp_path):
     write(tmp_path / "qrels.tsv", TABLE, JUDGED)
     for folder in ("july", "august"):
         write(tmp_path / folder / "bm25.tsv", OUTPUT, RANKED)
-
     assert init(tmp_path).models == ("august-bm25.tsv", "july-bm25.tsv")
 
 

@@ -128,7 +128,7 @@ def config_of(folder: Path) -> Path:
     return path
 
 
-def test_the_ending_of_a_file_means_the_installed_format(site):
+def test_the_ending_of_a_file_or_the_config_names_the_installed_format(site):
     judged = feather_of("a.feather", query_id=["q1", "q2"], doc_id=["d1", "d2"], relevance=[1, 0])
     lists = feather_of("b.feather", user_id=["u"], recs=[["a", "b"]])
     queries = feather_of("c.ftr", query_id=["q1"], market=["de"])
@@ -138,9 +138,7 @@ def test_the_ending_of_a_file_means_the_installed_format(site):
     assert read_queries(queries, further=["market"]).texts == {"market": ["de"]}
     assert contents(read_judgments(write(Path("a.psv"), "query_id|doc_id|relevance\nq|d|1\n"))) == [("q", "d", 1.0)]
 
-
-def test_a_config_names_it(site):
-    """`format: psv`, whatever the file is called; refusals name the line as for a built-in format."""
+    # `format: psv`, whatever the file is called; refusals name the line as for a built-in format.
     path = write(Path("a.txt"), "query_id|doc_id|relevance\nq|d|1\nq|e|x\n")
 
     assert refusal(read_judgments, Source(path, "psv")) == "a.txt:3: relevance 'x' is not a number; fix it"
@@ -190,7 +188,6 @@ def test_no_package_is_imported_for_a_built_in_ending(site):
 def test_a_broken_package_is_named(site, name, message):
     """The file, the format and the package stand in the one line; wrong columns would be figures that look right."""
     path = feather_of(f"a.{name}", query_id=["q"], doc_id=["d"], relevance=[1])
-
     assert refusal(read_judgments, path) == f"a.{name}: format '{name}' of feathers 1.0{message}"
 
 
@@ -217,14 +214,12 @@ def test_two_packages_of_one_name_are_refused(site):
 def test_an_unknown_format_is_refused_with_the_line_of_the_config(site):
     config = write_config(Path("c"), {"web": WEB}, {"search": ["ndcg@5"]})
     message = refusal(rankledger.validate, config, overrides=["datasets.web.judgments={path: x, format: fether}"])
-
     assert "unknown format 'fether'; did you mean 'feather'?" in message
 
 
 def test_another_version_of_the_package_is_another_content(site):
     path = feather_of("a.feather", query_id=["q"], doc_id=["d"], score=[1.0])
     files = read_ranking(path).files
-
     assert content_of(Source(path), files).files[0][1] == "feather feathers 1.0"
     assert content_of(Source(path, "tsv"), files).files[0][1] == "tsv"
 

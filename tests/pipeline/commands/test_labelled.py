@@ -67,7 +67,6 @@ def test_a_column_that_is_not_named_weighs_nothing(tmp_path):
     """Though a column is called `weight`: squared errors of 1.15 over five pairs."""
     columns = {"ratings": {"path": "shown.csv", "columns": {"rating": "clicked"}}}
     found = figures(evaluated(tmp_path, ["brier"], SHOWN.replace("times", "weight"), dataset=columns))
-
     assert found["brier"] == pytest.approx(1.15 / 5)
 
 
@@ -87,7 +86,6 @@ def test_rows_in_any_order_and_twice(tmp_path):
 def test_relevant_says_which_labels_are_positive(tmp_path, measure):
     stars = {"relevant": 4, "ratings": {"path": "shown.csv", "columns": {**WEIGHTED, "rating": "stars"}}}
     clicks = figures(evaluated(tmp_path, [measure]))
-
     assert figures(evaluated(tmp_path, [measure], dataset=stars)) == clicks
 
 
@@ -95,7 +93,6 @@ def test_labels_that_look_like_ratings_are_warned_of(tmp_path):
     """All of 5 2 3 4 1 stars would be positive."""
     stars = {"ratings": {"path": "shown.csv", "columns": {**WEIGHTED, "rating": "stars"}}}
     (warning,) = evaluated(tmp_path, ["auc"], dataset=stars).data_warnings
-
     assert "every judged document counts as relevant in auc; set `relevant: 4`" in warning.warning
 
 
@@ -154,9 +151,6 @@ def test_areas_of_all_pairs_have_no_slices(tmp_path):
     assert {line.measure for line in evaluation.comparisons.itertuples() if line.slice == "lang=de"} == sliced
     assert {line.measure for line in evaluation.comparisons.itertuples() if line.slice == "all"} == set(measures)
 
-
-def test_a_gate_on_slices_refuses_an_area_of_all_pairs(tmp_path):
-    (tmp_path / "users.csv").write_text("query_id,lang\nu1,de\nu2,de\nu3,fr\n", encoding="utf-8")
     gates = [{"name": "ctr", "measure": "auc", "against": "b", "margin": 0.1, "slices": ["lang"]}]
 
     with pytest.raises(InputError, match="auc is one figure of all pairs and has none in a slice; write average=imp"):

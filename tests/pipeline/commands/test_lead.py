@@ -115,7 +115,7 @@ def test_the_page(page, night):
     assert all(" by rmse on stars" in title or re.search(r"\bap\b", title) for title in drawn)
 
 
-def test_markdown_and_latex(night):
+def test_markdown_latex_and_a_notebook(night):
     text = night.made("markdown")
 
     assert re.findall(r"^\| model \| rank \| ([^|]+) \|", text, re.MULTILINE)[0] == "ap"
@@ -123,8 +123,6 @@ def test_markdown_and_latex(night):
         assert said in text
     assert re.findall(r"^ +Model & Rank & (\S+) &", night.made("latex"), re.MULTILINE) == ["ap", "ap", "rmse"]
 
-
-def test_a_notebook(night):
     assert [row[2] for row in cells(notebook_leaderboard(night.evaluation)) if row[:2] == ["model", "rank"]] == [
         "ap",
         "ap",

@@ -25,9 +25,7 @@ COLUMNS = ("clicked", "dwell", "weight", "expected", "predicted", "team")
 Log = dict[str, list[dict[str, float]]]
 
 
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def logged(seed: int, n_users: int = 40) -> Log:
@@ -179,7 +177,7 @@ def test_the_same_rates_of_other_numbers_of_rows_have_changed():
     assert [report.unchanged["week"] for report in reports] == [(), (("new", "new"),)]
 
 
-def test_measures_of_logs_stand_with_the_dataset():
+def test_measures_of_logs_stand_with_the_dataset_and_have_no_documents_to_explain():
     """A suite cannot have them, `logs` no others."""
     path = written({"new": logged(1, 3)}, ("ctr", "rmse"))
     with pytest.raises(InputError, match=r"datasets\.week\.logs\[1\]: rmse is for ratings; put it in a suite"):
@@ -188,8 +186,6 @@ def test_measures_of_logs_stand_with_the_dataset():
     with pytest.raises(InputError, match=r"suites\.s\[0\]: ctr is for logs; write it under `logs` of a dataset"):
         validate(path)
 
-
-def test_a_measure_of_logs_has_no_documents_to_explain():
-    """As no row says where a document would stand."""
+    # As no row says where a document would stand.
     with pytest.raises(InputError, match="ctr of 'week' is a measure of logs, which cannot be explained"):
         explain(written({"new": logged(1, 3)}), model="new", query="u1", measure="ctr")

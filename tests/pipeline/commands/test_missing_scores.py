@@ -1,4 +1,4 @@
-"""Scores that a model lacks, and queries that vanish: no gate judges the others as if they were all."""
+"""Scores that a model lacks, queries that vanish and short lists: no gate judges by the others."""
 
 import csv
 import json
@@ -98,9 +98,7 @@ def test_a_failure_that_no_score_could_mend_stays_one(n_lacking, outcome):
     """
     base = write_scores("base", {**numbered(*[1] * 200)})
     cand = write_scores("cand", numbered(*[0] * (200 - n_lacking), *[None] * n_lacking))
-
     found = verdicts(evaluate({"base": base, "cand": cand}, [FLOOR, NO_DROP]))
-
     assert [found[gate].outcome for gate in ("floor", "no-drop")] == [outcome] * 2
 
 
@@ -108,9 +106,7 @@ def test_a_crash_that_was_counted_fails_whatever_is_missing():
     """One query dropped by 0.5, and none may drop by more than 0.4: further scores could only add to it."""
     base = write_scores("base", numbered(*[0.5] * 200))
     cand = write_scores("cand", numbered(0, *[0.6] * 79, *[None] * 120))
-
     found = verdicts(evaluate({"base": base, "cand": cand}, [NO_CRASH]))
-
     assert (found["no-crash"].outcome, found["no-crash"].estimate) == ("fail", 1)
 
 
@@ -128,7 +124,6 @@ def test_a_query_that_no_model_has_a_score_of_is_missing():
 
 def test_the_terminal_says_how_many_are_unscored(capsys):
     evaluation = evaluate({"cand": write_scores("cand", numbered(1, None, "nan", "unscored"))})
-
     assert str(evaluation.data_warnings[0]) == (
         "cand on d: 3 of 4 queries in the output have no score, and figures are of the others"
     )
@@ -188,9 +183,7 @@ def promptfoo(*named: Mapping[str, float | None]) -> dict[str, str]:
 def test_a_score_that_a_sample_was_not_asked_for_is_not_missing(absent, share):
     output = promptfoo(*[{"s": 1.0}] * 30, *[absent] * 30)
     scores = {"d": {"scores": SCORE | {"pass": {"range": [0, 1]}}}}
-
     found = verdicts(evaluate({"cand": output}, [COMPLETE], datasets=scores))
-
     assert found["complete"].estimate == share
 
 
@@ -229,9 +222,7 @@ def test_queries_that_vanish_overnight_are_missing():
 def test_a_bad_night_does_not_set_the_queries_of_the_next_one():
     """100 queries passed on the first night. The second and the third have 50, of which 50% are missing."""
     nights = [night(20 + number, numbered(*[1] * n), [COMPLETE]) for number, n in enumerate((100, 50, 50))]
-
     assert [verdicts(found)["complete"].estimate for found in nights] == [0.0, 0.5, 0.5]
-
     accept("last", failed=True, reason="50 questions were withdrawn", name="t")
     assert verdicts(night(23, numbered(*[1] * 50), [COMPLETE]))["complete"].outcome == "pass"
 
@@ -241,9 +232,7 @@ def test_no_figure_is_said_to_be_unchanged_if_its_queries_changed(n_queries):
     """Of 200 queries the first 100 are right. Without the last one the figure is 100 / 199, with one more 100 / 201."""
     values = [1] * 100 + [0] * 101
     night(20, numbered(*values[:200]))
-
     headline = headline_of(night(21, numbered(*values[:n_queries])))
-
     assert headline == "No score changed on the queries of both since last night."
 
 
@@ -300,3 +289,124 @@ def test_a_history_names_queries_that_lost_their_score(second, mark, run_cli):
     first, last = (line for line in printed.splitlines() if "2026-11-0" in line and line.startswith("|"))
     assert mark in last
     assert "undefined" not in first
+
+
+N_QUERIES = 100
+
+
+def write_ranking(name: str, lengths: Sequence[int]) -> str:
+    rows = [f"q{query}\td{rank}\t{-rank}\n" for query, length in enumerate(lengths) for rank in range(length)]
+    Path(f"{name}.tsv").write_text("query_id\tdoc_id\tscore\n" + "".join(rows))
+    return f"{name}.tsv"
+
+
+def evaluate_lists(
+    models: Mapping[str, Sequence[int]],
+    measures: Sequence[str] = ("r@10",),
+    relevant: Sequence[str] = ("d0", "d30"),
+    dataset: Mapping[str, Any] | None = None,
+    **config: Any,
+) -> Evaluation:
+    rows = "".join(f"q{query}\t{doc}\t1\n" for query in range(N_QUERIES) for doc in relevant)
+    Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + rows)
+    outputs = {model: {"outputs": write_ranking(model, lengths)} for model, lengths in models.items()}
+    sections = {
+        "name": "t",
+        "datasets": {"d": {"judgments": "qrels.tsv"} | (dict(dataset or {}))},
+        "models": outputs,
+        "suites": {"all": [*measures]},
+        "bootstrap": {"resamples": 200},
+    }
+    Path("t.yaml").write_text(yaml.safe_dump(sections | config, sort_keys=False))
+    return rankledger.evaluate_config("t.yaml", record=False, tracking=False)
+
+
+def warnings(evaluation: Evaluation) -> list[str]:
+    return [str(warning).partition(". ")[0] for warning in evaluation.data_warnings]
+
+
+def verdicts_by_gate(evaluation: Evaluation) -> dict[str, Verdict]:
+    return {verdict.gate: verdict for verdict in evaluation.verdicts}
+
+
+@pytest.mark.parametrize(("n_short", "is_short"), [(1, False), (2, True)])
+def test_more_than_1_percent_of_short_lists_is_too_much(n_short, is_short):
+    """Of 100 lists of `full` all have 10 documents; of `cut` one or two have 9. The relevant one is first in both.
+
+    So the recall is the same on every query, and it tells nothing if 2% of the lists were cut.
+    """
+    gates = [
+        {"name": "drop", "models": "cut", "measure": "r@10", "against": "full", "margin": 0.01},
+        {"name": "gain", "models": "full", "measure": "r@10", "against": "cut", "margin": 0.01},
+        {"name": "crash", "models": "cut", "measure": "r@10", "against": "full", "max_query_drop": 0.4},
+        {"name": "floor", "models": "cut", "measure": "r@10", "at_least": 0.3},
+        {"name": "may", "models": "cut", "measure": "r@10", "against": "full", "margin": 0.01, "max_unscored": 0.02},
+        {"name": "first", "models": "cut", "measure": "r@5", "against": "full", "margin": 0.01},
+    ]
+    lengths = [9] * n_short + [10] * (N_QUERIES - n_short)
+
+    evaluation = evaluate_lists(
+        {"full": [10] * N_QUERIES, "cut": lengths}, ["r@10", "r@5"], comparison={"baseline": "full"}, gates=gates
+    )
+
+    found = verdicts_by_gate(evaluation)
+    expected = "inconclusive" if is_short else "pass"
+    assert {gate: verdict.outcome for gate, verdict in found.items()} == {
+        **dict.fromkeys(("drop", "gain", "crash", "floor"), expected),
+        **dict.fromkeys(("may", "first"), "pass"),
+    }
+    said = f"{n_short} of 100 queries where full has enough have fewer than 10 documents, which r@10 asks for"
+    assert warnings(evaluation) == ([f"cut on d: {said}"] if is_short else [])
+    if is_short:
+        assert "fewer than 10 documents on 2 of 100 queries on which full has enough" in found["drop"].reason
+        assert "fewer than 10 documents on 2 of 100 queries on which full has enough" in found["gain"].reason
+
+
+def test_removing_what_was_seen_cuts_a_list():
+    """`pop` has 10 documents a user; the first of them was seen by 40 of 100 users. `fresh` has 10 others of each.
+
+    40 lists of `pop` have 9 documents, so it cannot be compared by 10.
+    """
+    seen = "".join(f"q{query}\td0\n" for query in range(40))
+    Path("seen.tsv").write_text("query_id\tdoc_id\n" + seen)
+    gates = [{"name": "drop", "models": "pop", "measure": "r@10", "against": "fresh", "margin": 0.5}]
+    dataset = {"interactions": "seen.tsv", "seen": "remove"}
+
+    alone = evaluate_lists({"pop": [10] * N_QUERIES}, relevant=("d1", "d30"), dataset=dataset)
+    both = evaluate_lists(
+        {"fresh": [11] * N_QUERIES, "pop": [10] * N_QUERIES}, relevant=("d1",), dataset=dataset, gates=gates
+    )
+
+    assert warnings(alone) == ["pop on d: 40 of 100 queries have fewer than 10 documents, which r@10 asks for"]
+    assert warnings(both) == [
+        "pop on d: 40 of 100 queries where fresh has enough have fewer than 10 documents, which r@10 asks for"
+    ]
+    assert verdicts_by_gate(both)["drop"].outcome == "inconclusive"
+
+
+@pytest.mark.parametrize("models", [("one",), ("one", "two")])
+def test_runs_of_fewer_documents_than_the_cutoff_were_cut(models):
+    """All lists have 20 documents, R@50 asks for 50, and a relevant document is at rank 31 of what was retrieved."""
+    evaluation = evaluate_lists(dict.fromkeys(models, [20] * N_QUERIES), ["r@50", "r@20"])
+    assert warnings(evaluation) == [
+        f"{model} on d: 100 of 100 queries have fewer than 50 documents, which r@50 asks for" for model in models
+    ]
+
+
+def test_lists_that_lose_nothing_are_not_cut():
+    """Lists of different lengths are those of a model that finds no more; a list with all relevant documents, and one
+    with the whole catalogue, has nothing to lose.
+    """
+    Path("documents.tsv").write_text("doc_id\n" + "".join(f"d{number}\n" for number in range(20)))
+    varied = [5 + query % 10 for query in range(N_QUERIES)]
+    whole = [20] * N_QUERIES
+
+    assert not warnings(evaluate_lists({"m": varied}, ["r@50"]))
+    assert not warnings(evaluate_lists({"m": whole}, ["r@50"], relevant=("d0", "d19")))
+    assert not warnings(evaluate_lists({"m": whole}, ["r@50"], dataset={"documents": "documents.tsv"}))
+
+
+def test_small_pools_are_not_cut():
+    """Half of the queries have 5 candidates, which each model returns; the others have 10."""
+    lengths = [5, 10] * (N_QUERIES // 2)
+    assert not warnings(evaluate_lists({"one": lengths, "two": lengths}, comparison={"baseline": "one"}))

@@ -477,7 +477,7 @@ def test_python_gets_tables_of_comparisons_and_gates(folder):
     )
 
 
-def test_too_few_permutations_are_refused_before_anything_is_scored(folder):
+def test_tests_that_cannot_be_made_are_refused_before_anything_is_scored(folder):
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense", "gone")}
     write_config(
         [],
@@ -491,9 +491,7 @@ def test_too_few_permutations_are_refused_before_anything_is_scored(folder):
     with pytest.raises(InputError, match=r"100 are too few for holm over the 1 test on 'web'.* at least 200"):
         validate("config.yaml")
 
-
-def test_clusters_that_t_cannot_take_are_refused_before_anything_is_scored(folder):
-    """40 of 60 queries are of one user: `validate` says so. A primary family is not tested by t."""
+    # 40 of 60 queries are of one user: `validate` says so. A primary family is not tested by t.
     rows = "".join(f"{query_id}\t{max(0, number - 39)}\n" for number, query_id in enumerate(QUERIES))
     Path("queries.tsv").write_text(f"query_id\tuser\n{rows}")
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
@@ -518,27 +516,6 @@ def test_a_broken_list_of_what_was_accepted_stops_no_evaluation(folder):
 
     assert (code, verdict(record).outcome) == (3, "not comparable")
     assert "accepted.yaml: is not YAML" in verdict(record).reason
-
-
-def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
-    write_config([NO_DROP])
-    write_output("dense")
-    night()
-    write_output("dense", BAD)
-    Path("summary.md").write_text("before\n", encoding="utf-8")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
-    capsys.readouterr()
-
-    code, record = night("--junit", "gates.xml", "--markdown", "gates.md")
-
-    assert code == 1
-    reason = verdict(record).reason
-    suites = ElementTree.parse("gates.xml").getroot()
-    assert [case.get("message") for case in suites.iter("failure")] == [reason]
-    text = Path("gates.md").read_text(encoding="utf-8")
-    assert "no-drop" in text
-    assert Path("summary.md").read_text(encoding="utf-8") == f"before\n{text}\n"
-    assert "Gates failed: 1 failed" in capsys.readouterr().out
 
 
 def test_twelve_gates_that_fail_for_one_cause_are_one_line(folder, capsys, monkeypatch):
@@ -569,10 +546,29 @@ def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
     assert f"the record is complete: {record}" in capsys.readouterr().err
 
 
-def test_without_gates_the_summary_is_left_alone(folder, monkeypatch):
+def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     write_config([])
     write_output("dense")
 
     assert night()[0] == 0
     assert not Path("summary.md").exists()
+
+    write_config([NO_DROP])
+    write_output("dense")
+    night()
+    write_output("dense", BAD)
+    Path("summary.md").write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    capsys.readouterr()
+
+    code, record = night("--junit", "gates.xml", "--markdown", "gates.md")
+
+    assert code == 1
+    reason = verdict(record).reason
+    suites = ElementTree.parse("gates.xml").getroot()
+    assert [case.get("message") for case in suites.iter("failure")] == [reason]
+    text = Path("gates.md").read_text(encoding="utf-8")
+    assert "no-drop" in text
+    assert Path("summary.md").read_text(encoding="utf-8") == f"before\n{text}\n"
+    assert "Gates failed: 1 failed" in capsys.readouterr().out

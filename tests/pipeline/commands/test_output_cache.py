@@ -119,7 +119,6 @@ def _write_distinct_ranks(folder: Path) -> None:
 def test_formats_are_kept_alike(tmp_path, ending):
     config = write_config(tmp_path, DATA, {"search": SEARCH}, ending=ending)
     first, second = evaluate(config), evaluate(config)
-
     assert set(parsed(second).values()) == {False}
     assert figures_of(first.record) == figures_of(second.record)
 
@@ -216,7 +215,6 @@ def test_predictions_of_ratings_are_parsed(tmp_path):
     """Every rated pair counts, so that nothing small could be kept."""
     config = write_config(tmp_path, {"stars": rating_collection(3)}, {"errors": ["rmse"]})
     evaluate(config)
-
     assert set(parsed(evaluate(config)).values()) == {True}
     assert entries(config) == []
 
@@ -260,15 +258,6 @@ def test_machines_share_a_store_by_its_path_or_url(tmp_path, as_url):
     assert not [*tmp_path.glob("*/cache")]
 
 
-def test_a_url_that_no_store_is_known_by_is_one_remark(config):
-    evaluation = evaluate(config, "execution.cache=s4://eval/cache")
-
-    (line,) = evaluation.warnings
-    assert line.startswith("s4://eval/cache: ")
-    assert line.endswith("; fix the URL")
-    assert figures_of(evaluation.record) == figures_of(evaluate(config, "execution.cache=false").record)
-
-
 @pytest.mark.parametrize("damage", [lambda _: b"", lambda data: data[:200] + data[202:]])
 def test_a_damaged_entry_changes_no_figure(config, damage):
     first = evaluate(config)
@@ -294,10 +283,16 @@ def test_a_store_that_cannot_be_written_is_one_remark(config):
     assert line.startswith(f"{runs / 'cache'}: cannot be written (")
     assert figures_of(evaluation.record) == figures_of(evaluate(config, "execution.cache=false").record)
 
+    evaluation = evaluate(config, "execution.cache=s4://eval/cache")
+
+    (line,) = evaluation.warnings
+    assert line.startswith("s4://eval/cache: ")
+    assert line.endswith("; fix the URL")
+    assert figures_of(evaluation.record) == figures_of(evaluate(config, "execution.cache=false").record)
+
 
 def test_a_store_that_is_turned_off_is_left_alone(config):
     evaluate(config, "execution.cache=false")
     assert not OutputCache(config.parent / "runs" / "cache").folder.exists()
-
     evaluate(config)
     assert set(parsed(evaluate(config, "execution.cache=false")).values()) == {True}

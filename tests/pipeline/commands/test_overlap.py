@@ -1,4 +1,4 @@
-"""Rank-biased overlap of two models' outputs, from files to figures."""
+"""Measures of whole outputs, from files to figures: the overlap of two, and abstention by scores."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.support.errors import InputError
 from tests import oracle
 from tests.support.generated_data import Collection, search_collection, write_config
 
@@ -79,3 +80,43 @@ def test_models_that_are_searched_for_are_compared(tmp_path):
 
     assert {line.model for line in found.estimates} == {"bm25", "dense"}
     assert all(line.estimate is not None for line in found.estimates)
+
+
+ANSWERED = search_collection(9, n_queries=60)
+CONFIDENCES = ("max", "std", "diff1")
+
+
+def evaluated_by(folder: Path, *measures: str, collection: Collection = ANSWERED, **sections: object) -> Evaluation:
+    config = write_config(folder, {"web": collection}, {"s": measures}, report=False, **sections)
+    return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs")
+
+
+@pytest.mark.parametrize("missing", ["empty", "skip"])
+def test_queries_are_left_out_by_the_scores_of_their_documents(tmp_path, missing):
+    measures = [f"nauc(of=ap,confidence={name})@5" for name in CONFIDENCES]
+    conventions = {"missing_queries": missing}
+    found, again = (evaluated_by(tmp_path, "ap@5", *measures, conventions=conventions, bootstrap={}) for _ in range(2))
+    scores = found.scores.fillna(0.0).set_index(["model", "query_id"])["ap@5"]
+
+    assert found.estimates == again.estimates
+    for model, output in ANSWERED.outputs.items():
+        counted = [query for query in ANSWERED.judged if missing == "empty" or output.get(query)]
+        answers = [(scores[model, query], [*output.get(query, {}).values()]) for query in counted]
+        lines = [line for line in found.estimates if line.model == model and line.measure != "ap@5"]
+        expected = [oracle.nauc(answers, confidence=name) for name in CONFIDENCES]
+
+        assert len(counted) < len(ANSWERED.judged) or missing == "empty"
+        assert [line.estimate for line in lines] == pytest.approx(expected)
+        assert all(line.ci_low is None and line.std_error > 0 for line in lines)
+
+
+def test_a_depth_cuts_what_confidence_is_of(tmp_path):
+    """Of the one document that `depth: 1` leaves a query, scores deviate by nothing: all are equally confident."""
+    line, *_ = evaluated_by(tmp_path, "nauc(confidence=std)", conventions={"depth": 1}).estimates
+    assert line.estimate == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["nauc@10", "nauc_ndcg_at_10_max"])
+def test_ranks_alone_have_no_confidence(tmp_path, measure):
+    with pytest.raises(InputError, match="nauc needs scores, and `ties: rank_column` reads ranks; choose another"):
+        evaluated_by(tmp_path, measure, conventions={"ties": "rank_column"})

@@ -95,19 +95,24 @@ def test_it_scores_as_a_built_in_metric_does(config):
     np.testing.assert_allclose(scores["gain@5"], scores["dcg@5"], rtol=1e-12)
     assert not np.allclose(scores["gain(base=4)@10"], scores["dcg@5"])
 
+    scores = evaluate(config, overrides=["conventions={ties: expected}"]).scores
+
+    np.testing.assert_allclose(scores["gain@5"], scores["dcg@5"], rtol=1e-12)
+
+    ours, theirs = (
+        rankledger.explain(config, model="bm25", query=next(iter(WEB.judged)), measure=measure)
+        for measure in ("gain@5", "dcg@5")
+    )
+
+    assert ours.outcome.value == pytest.approx(theirs.outcome.value)
+    assert [line.term for line in ours.documents] == pytest.approx([line.term for line in theirs.documents])
+
 
 def test_processes_give_the_same_bytes(config):
     one = evaluate(config, jobs=1).record
     other = evaluate(config, jobs=2, backend="processes").record
-
     assert (one / "scores.parquet").read_bytes() == (other / "scores.parquet").read_bytes()
     assert (one / "summary.csv").read_bytes() == (other / "summary.csv").read_bytes()
-
-
-def test_exact_means_over_ties_hold(config):
-    scores = evaluate(config, overrides=["conventions={ties: expected}"]).scores
-
-    np.testing.assert_allclose(scores["gain@5"], scores["dcg@5"], rtol=1e-12)
 
 
 def test_rating_errors_are_averaged_as_built_in_ones(tmp_path):
@@ -149,16 +154,6 @@ longest = Metric("length", length, "Length", range=(0, 10**6))
     scores = evaluate(write(tmp_path, "length@9", "fp@9", "tp@9", metrics={"length": "clicks:longest"})).scores
 
     np.testing.assert_array_equal(scores["length@9"], scores["fp@9"] + scores["tp@9"])
-
-
-def test_explain_prints_its_terms(config):
-    ours, theirs = (
-        rankledger.explain(config, model="bm25", query=next(iter(WEB.judged)), measure=measure)
-        for measure in ("gain@5", "dcg@5")
-    )
-
-    assert ours.outcome.value == pytest.approx(theirs.outcome.value)
-    assert [line.term for line in ours.documents] == pytest.approx([line.term for line in theirs.documents])
 
 
 @each(
@@ -243,7 +238,7 @@ def best(block: JudgedBlock, *, k: int | None = None, least: float = 0) -> Float
 """
 
 
-def test_a_value_error_without_documents_alone_refuses_no_config(tmp_path):
+def test_a_value_error_fails_its_measure_alone(tmp_path):
     write_module(tmp_path, EMPTY)
     config = write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False)
     evaluation = evaluate(config)
@@ -253,8 +248,6 @@ def test_a_value_error_without_documents_alone_refuses_no_config(tmp_path):
     with pytest.raises(InputError, match=r"suites\.search\[0\]: best: ValueError: least must be at most 1"):
         evaluate(config, overrides=["suites.search=['best(least=2)@5', 'dcg@5']"])
 
-
-def test_a_value_error_on_the_data_fails_the_measure_alone(tmp_path):
     write_module(tmp_path, EMPTY.replace("if not", "if len(block.query_ids) > 1 or not"))
     evaluation = evaluate(write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False))
 
@@ -293,7 +286,6 @@ def test_what_no_score_may_be_fails(case, tmp_path):
 def test_rounding_beyond_the_range_is_cut(tmp_path):
     """A sum of 1 + 2e-16 is 1 and no error; NaN stays, integers become doubles."""
     block = judged_block(ranks=[[1], [2]], grades=[[1], [1]])
-
     assert function_of(tmp_path, "return np.array([np.nextafter(1, 2), np.nan])").function(block)[0] == 1
     assert function_of(tmp_path, "return np.array([0, 1])").function(block).dtype == np.float64
 
@@ -489,7 +481,6 @@ def installed_config(folder: Path) -> Path:
 
 def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path):
     found = evaluate(installed_config(tmp_path))
-
     np.testing.assert_allclose(found.scores["gain@5"], found.scores["dcg@5"], rtol=1e-12)
     manifest = manifest_of(found.record)
     assert {name: metric["code"] for name, metric in manifest["own_metrics"].items()} == {"gain": "gain clickstats 1.0"}

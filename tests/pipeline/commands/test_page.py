@@ -263,7 +263,5 @@ def test_users_of_two_datasets_count_once(tmp_path):
     """Judged are queries 0 to 5 of one and 0 to 8 of the other, but never 3: 8 in all, not 5 + 8."""
     datasets = {name: search_collection(seed, n_queries=n) for name, seed, n in (("web", 1, 6), ("news", 2, 9))}
     config = write_config(tmp_path, datasets, {"search": ["ap"]})
-
     record = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False).record
-
     assert "<dt>queries</dt><dd><bdi>8</bdi></dd>" in (record / "report.html").read_text(encoding="utf-8")

@@ -79,12 +79,21 @@ def test_a_plan_worked_by_hand(alternating):
     assert line.mark == ""
     assert line.queries_low == line.queries_high == line.queries_needed  # all as large: s² has no error
 
-
-def test_the_assumed_change_adds_to_the_margin(alternating):
-    """A drop of 0.03 against a margin of 0.05 is as far from the limit as no change against 0.02."""
+    # A drop of 0.03 against a margin of 0.05 is as far from the limit as no change against 0.02.
     assert (
         line_of(planned(alternating, 0.05, change=-0.03)).queries_needed == line_of(planned(alternating)).queries_needed
     )
+
+    found = planned(alternating)
+    sizes = [point.n_queries for point in found.points]
+    powers = [point.power for point in found.points if point.power is not None]
+
+    assert sizes == [50, 100, 200, 500]
+    assert powers == sorted(powers)
+    assert found.curve["power"].to_list() == powers
+    assert found.points[2].power == pytest.approx(0.8, abs=0.01)
+    assert all(point.power_low <= point.power <= point.power_high for point in found.points)
+    assert found.needed["queries_needed"].to_list() == [line_of(found).queries_needed]
 
 
 def test_an_error_that_is_lower_is_better(tmp_path):
@@ -140,24 +149,10 @@ def test_slices_that_are_too_small_are_named(tmp_path):
     assert line_of(found, "market=us").mark == ""
 
 
-def test_the_power_curve(alternating):
-    found = planned(alternating)
-    sizes = [point.n_queries for point in found.points]
-    powers = [point.power for point in found.points if point.power is not None]
-
-    assert sizes == [50, 100, 200, 500]
-    assert powers == sorted(powers)
-    assert found.curve["power"].to_list() == powers
-    assert found.points[2].power == pytest.approx(0.8, abs=0.01)
-    assert all(point.power_low <= point.power <= point.power_high for point in found.points)
-    assert found.needed["queries_needed"].to_list() == [line_of(found).queries_needed]
-
-
 def test_the_fewest_queries_are_said_to_be_the_fewest(alternating, run_cli):
     """30 pass any margin of 0.2: the number is that of the rule, and its interval has no width."""
     line = line_of(planned(alternating, 0.2))
     printed = run_cli("plan", alternating.record, "--margin", "0.2").out
-
     assert line.clusters_needed == line.queries_low == line.queries_high == 30
     assert "the fewest queries that are planned, whatever the margin" in printed
 
@@ -213,17 +208,11 @@ def test_what_cannot_be_planned_is_refused(alternating, options, message):
 def test_too_few_queries_that_differ_are_refused(tmp_path, scores, message):
     with pytest.raises(InputError) as error:
         planned(evaluate(tmp_path, scores))
-
     assert str(error.value).startswith("web: faithful of dense against base: ")
     assert message in str(error.value)
 
 
-def test_a_record_without_comparison_asks_for_one(tmp_path):
-    with pytest.raises(InputError, match="its config compares no models; name what to compare with, as --against"):
-        planned(evaluate(tmp_path, comparison=None))
-
-
-def test_records_without_common_queries_are_refused(tmp_path):
+def test_records_without_common_queries_or_a_comparison_are_refused(tmp_path):
     before = evaluate(tmp_path / "before")
     other = {"other": SCORES}
     after = evaluate(tmp_path / "after", datasets=other)
@@ -231,8 +220,11 @@ def test_records_without_common_queries_are_refused(tmp_path):
     with pytest.raises(InputError, match="the two share no dataset, query and measure"):
         planned(after, against=before.record)
 
+    with pytest.raises(InputError, match="its config compares no models; name what to compare with, as --against"):
+        planned(evaluate(tmp_path, comparison=None))
 
-def test_the_command_prints_what_the_function_returns(alternating, run_cli):
+
+def test_the_command_and_the_page_show_what_the_function_returns(alternating, run_cli):
     words = ["plan", alternating.record, "--margin", "0.02"]
     table, markdown, text = (
         run_cli(*words, *option).out for option in ([], ["--markdown"], ["--json", "--csv", "curve.csv"])
@@ -246,8 +238,6 @@ def test_the_command_prints_what_the_function_returns(alternating, run_cli):
     rows = list(csv.DictReader(Path("curve.csv").read_text(encoding="utf-8").splitlines()))
     assert [float(row["power"]) for row in rows] == [point["power"] for point in json.loads(text)["curve"]]
 
-
-def test_the_page_has_the_table_and_the_curve(alternating, run_cli):
     run_cli("plan", alternating.record, "--margin", "0.02", "--html", "plan.html")
     page = Path("plan.html").read_text(encoding="utf-8")
 
@@ -256,9 +246,7 @@ def test_the_page_has_the_table_and_the_curve(alternating, run_cli):
     assert "Power by number of queries on web" in page
     assert re.search(r"dense against base,200\.0,0\.80\d+,", page)
 
-
-def test_a_relative_margin_is_refused(alternating, run_cli):
-    """`2%` is what a gate may have, and what cannot be planned."""
+    # `2%` is what a gate may have, and what cannot be planned.
     code, _, err = run_cli("plan", alternating.record, "--margin", "2%")
 
     assert code == 2

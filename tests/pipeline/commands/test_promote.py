@@ -97,7 +97,6 @@ WAIVED = {"until": "2026-12-31", "owner": "ann", "reason": "a new index"}
 def test_what_does_not_pass_is_not_promoted(registry, gate, effects):
     """The model's rr is 0.75: failed, undecided but tolerated, or waived."""
     evaluation = night(registry, FIRST, sections={"gates": [gate]})
-
     assert {verdict.effect for verdict in evaluation.verdicts} == effects
     assert (registry.holder(), evaluation.promotions, evaluation.unpromoted) == (None, (), None)
     assert [*sync()] == []
@@ -227,7 +226,6 @@ def test_the_same_version_keeps_the_alias(registry):
 def test_an_alias_that_a_human_moved_to_a_newer_version_stays(registry):
     registry.move(3)
     evaluation = night(registry, FIRST, 2)
-
     assert registry.holder() == 3
     assert evaluation.promotions == ("not promoted: models:/ranker/2: @champion stays at version 3",)
 
@@ -305,7 +303,6 @@ def test_a_store_without_a_registry_is_said_so(registry, monkeypatch):
 
 def test_a_version_that_is_not_there_is_said_so(registry):
     evaluation = night(registry, FIRST, 9, tag=False)
-
     found = "models:/ranker/9 is no version of a registered model in MLflow"
     assert evaluation.unpromoted == f"{found}; fix model_uri in the config"
 
@@ -340,7 +337,6 @@ def test_the_receipt_goes_with_its_record(registry):
 def test_a_tag_that_is_no_nights_stops_nothing(registry):
     registry.move(1)
     registry.tag(1, TAG, "zoe")
-
     assert night(registry, FIRST, 2).promotions == ("promoted: models:/ranker/2 is @champion",)
 
 

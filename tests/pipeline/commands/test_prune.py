@@ -102,7 +102,6 @@ def test_nothing_is_deleted_by_default(runs):
 def test_the_last_record_of_each_evaluation_stays(runs):
     ids = [record(runs, OLD), record(runs, OLD - 1), record(runs, OLD, "weekly")]
     repeat = record(runs, OLD - 2, repeats=ids[0])
-
     assert set(going(runs)) == {ids[0], repeat}
     assert look(runs).stays == {"the last of its evaluation": 2}
 
@@ -158,7 +157,6 @@ def test_the_list_is_that_beside_the_runs_folder(runs, tmp_path, monkeypatch):
 
 def test_what_another_pruning_deleted_meanwhile_is_no_error(runs):
     gone = record(runs, OLD)
-
     for _ in range(2):
         open_records(runs).delete(gone)
     assert there(runs) == set()
@@ -223,7 +221,6 @@ def tracked(original, tmp_path) -> Tracked:
 
 def test_the_runs_go_with_the_record_and_its_receipt(tracked):
     found = tracked.prune()
-
     assert [(entry.evaluation_id, len(entry.run_ids)) for entry in found.records] == [(tracked.first, 3)]
     assert there(tracked.runs) == {tracked.second}
     assert tracked.active() == {tracked.second}
@@ -245,7 +242,7 @@ def test_runs_can_be_left(tracked):
     assert tracked.active() == {tracked.first, tracked.second}
 
 
-def test_a_record_that_cannot_be_logged_stays(tracked):
+def test_a_record_that_cannot_be_logged_or_read_stays(tracked):
     found = tracked.prune(tracking_uri="sqlite:///gone.db")
 
     assert found.records == ()
@@ -253,6 +250,15 @@ def test_a_record_that_cannot_be_logged_stays(tracked):
     assert failure.startswith(f"{tracked.first} stays: ")
     assert "no MLflow store found" in failure
     assert read_receipt(tracked.records, tracked.first) is not None
+
+    (tracked.runs / "records" / tracked.first / "config.yaml").unlink()
+
+    found = tracked.prune()
+
+    assert found.records == ()
+    (failure,) = found.failures
+    assert failure.startswith(f"{tracked.first} stays: ")
+    assert "config.yaml: file not found" in failure
 
 
 @pytest.mark.parametrize("step", ["delete", "rmtree"])
@@ -273,17 +279,6 @@ def test_a_kill_in_the_middle_is_made_good(tracked, monkeypatch, step: str):
 
 def _killed(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
-
-
-def test_a_damaged_record_stays_and_is_reported(tracked):
-    (tracked.runs / "records" / tracked.first / "config.yaml").unlink()
-
-    found = tracked.prune()
-
-    assert found.records == ()
-    (failure,) = found.failures
-    assert failure.startswith(f"{tracked.first} stays: ")
-    assert "config.yaml: file not found" in failure
 
 
 def test_runs_that_are_gone_already_are_no_error(tracked):
@@ -336,7 +331,6 @@ def partials(runs: Path) -> list[Path]:
 def test_a_command_that_writes_clears_what_was_left(left_over, command):
     config = write_config(left_over.parent, {"web": search_collection(3, n_queries=3)}, {"search": ["ap"]})
     config.rename("config.yaml")
-
     main(command)
     assert partials(left_over) == []
 
@@ -344,5 +338,4 @@ def test_a_command_that_writes_clears_what_was_left(left_over, command):
 @pytest.mark.parametrize("command", [["list"], ["prune", "--keep-days", "0"]], ids=lambda command: command[0])
 def test_a_command_that_only_reads_leaves_it(left_over, command):
     main(command)
-
     assert len(partials(left_over)) == len(FOLDERS) + 1

@@ -120,7 +120,6 @@ def shuffled(folder: Path) -> Path:
 
 def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
     again = evaluated(shuffled(tmp_path), tmp_path / "runs", jobs=2, backend="processes")
-
     assert figures_of(again.record) == figures_of(evaluation.record)
 
 

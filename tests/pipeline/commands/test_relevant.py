@@ -62,6 +62,9 @@ def test_it_is_the_default_of_rel():
     assert defined["r@3"]["parameters"]["rel"] == 4
     assert manifest_of(by_default.record)["datasets"]["one"]["relevant"] == 4
 
+    of_all = manifest_of(evaluate(None, defaults={"dataset": {"relevant": 4}}).record)
+    assert of_all["definitions"]["r@3"]["parameters"]["rel"] == 4
+
 
 def test_it_says_what_the_ratings_leave_open():
     undecided, decided = evaluate(None, 4).data_warnings
@@ -70,15 +73,6 @@ def test_it_says_what_the_ratings_leave_open():
     assert "relevant: 4" in manifest_of(evaluate(None).record)["warnings"][0]["warning"]
     assert not evaluate(1).data_warnings
     assert not evaluate(None, suites={"s": ["r(rel=4)@3", "ndcg@3"]}).data_warnings
-
-
-def test_it_may_be_a_default_of_all_datasets():
-    assert (
-        manifest_of(evaluate(None, defaults={"dataset": {"relevant": 4}}).record)["definitions"]["r@3"]["parameters"][
-            "rel"
-        ]
-        == 4
-    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +91,6 @@ def test_a_wrong_one_is_refused(dataset, message):
 def test_queries_without_relevant_documents_are_counted_by_it():
     judged = Path("qrels.txt").read_text(encoding="utf-8")
     Path("qrels.txt").write_text(f"{judged}q0 0 d9 6\n", encoding="utf-8")
-
     assert manifest_of(evaluate(6).record)["datasets"]["one"]["n_without_relevant"] == len(QUERIES) - 1
     assert manifest_of(evaluate(None).record)["datasets"]["one"]["n_without_relevant"] == 0
 

@@ -102,11 +102,22 @@ def test_the_record_has_each_replicate(folder):
         ("dense", 3),
     ]
 
+    with pytest.raises(InputError, match="'dense' has the replicates 1, 2, 3, each with its own scores; name one"):
+        explain("c.yaml", model="dense", query="q01")
+    with pytest.raises(InputError, match="'dense' has no replicate '7'"):
+        explain("c.yaml", model="dense", query="q01", replicate="7")
+    found = explain(str(evaluation.record), model="dense", query="q01", replicate="2")
+
+    own = next(scores for scores in evaluation.results if scores.model == "dense").replicates[1]
+    assert found.outcome.value == pytest.approx(own.values[0, 1])
+    assert found.recorded.measured
+    assert as_data(found)["replicate"] == "2"
+    assert markdown(found).startswith("### dense (replicate 2) on web, query q01: ")
+
 
 def test_a_record_without_replicates_has_no_such_file(folder):
     Path("c.yaml").write_text(CONFIG.replace("seed-{replicate}", "seed-1"))
     record = evaluate_config("c.yaml").record
-
     assert not [path.name for path in record.iterdir() if "replicate" in path.name or "components" in path.name]
     assert '"replicate"' not in (record / "manifest.json").read_text()
 
@@ -142,10 +153,28 @@ def test_one_replicate_claims_nothing_of_others(folder):
     assert failure.reason.endswith("file not found: runs-of/dense/seed-*.tsv; check the path")
 
 
-def test_validate_shows_the_replicates_found(folder):
+def test_validate_says_what_becomes_of_replicates(folder):
     assert validate("c.yaml").replicates == {("web", "dense"): ("1", "2", "3")}
     Path("c.yaml").write_text(CONFIG.replace("  dense:", "  '*':"))
     assert validate("c.yaml").models == ("bm25", "dense")
+
+    gate = 'gates: [{name: drop, models: dense, measure: "ndcg@5", against: self@accepted, margin: 0.1}]\n'
+    Path("c.yaml").write_text(CONFIG + gate)
+    (line,) = [text for text in validate("c.yaml").warnings if "seed" in text]
+    assert line.startswith("c.yaml:6: models.dense: gate drop compares other replicates of dense")
+    Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true') + gate)
+
+    assert not [text for text in validate("c.yaml").warnings if "seed" in text]
+
+    # One of the three seeds is missing from one model, so that differences are not paired.
+    for seed in (1, 2):
+        write_output(Path(f"runs-of/other-{seed}.tsv"), seed, 0.1)
+    other = '  other: {outputs: "runs-of/other-{replicate}.tsv", replicates: [1, 2, 3], shared_seeds: true}\nsuites:'
+    config = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true').replace("suites:", other)
+    Path("c.yaml").write_text(config)
+    said = "other on web: not paired with dense by seed, for their replicates are not the same: 1, 2 and 1, 2, 3"
+
+    assert said in validate("c.yaml").warnings
 
 
 def test_a_record_is_evaluated_again_with_its_replicates(folder):
@@ -188,21 +217,6 @@ def test_a_gate_holds_a_family_against_its_accepted_record(folder):
     assert verdict.estimate < -0.05
 
 
-def test_explain_asks_for_a_replicate(folder):
-    evaluation = evaluate_config("c.yaml")
-    with pytest.raises(InputError, match="'dense' has the replicates 1, 2, 3, each with its own scores; name one"):
-        explain("c.yaml", model="dense", query="q01")
-    with pytest.raises(InputError, match="'dense' has no replicate '7'"):
-        explain("c.yaml", model="dense", query="q01", replicate="7")
-    found = explain(str(evaluation.record), model="dense", query="q01", replicate="2")
-
-    own = next(scores for scores in evaluation.results if scores.model == "dense").replicates[1]
-    assert found.outcome.value == pytest.approx(own.values[0, 1])
-    assert found.recorded.measured
-    assert as_data(found)["replicate"] == "2"
-    assert markdown(found).startswith("### dense (replicate 2) on web, query q01: ")
-
-
 def test_a_baseline_without_one_replicate_is_compared(folder):
     listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 8, 9]')
     Path("c.yaml").write_text(listed.replace("baseline: bm25", "baseline: dense"))
@@ -237,28 +251,6 @@ def test_a_night_waits_for_replicates_that_are_listed(folder):
         nightly("c.yaml", date="2026-11-01")
 
     assert error.value.lines[0] == f"{line}; add replicates: [1, 2, 3]"
-
-
-def test_validate_says_that_a_gate_takes_seeds_for_others(folder):
-    gate = 'gates: [{name: drop, models: dense, measure: "ndcg@5", against: self@accepted, margin: 0.1}]\n'
-    Path("c.yaml").write_text(CONFIG + gate)
-    (line,) = [text for text in validate("c.yaml").warnings if "seed" in text]
-    assert line.startswith("c.yaml:6: models.dense: gate drop compares other replicates of dense")
-    Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true') + gate)
-
-    assert not [text for text in validate("c.yaml").warnings if "seed" in text]
-
-
-def test_seeds_that_cannot_be_paired_are_said(folder):
-    """One of the three seeds is missing from one model, so that differences are not paired."""
-    for seed in (1, 2):
-        write_output(Path(f"runs-of/other-{seed}.tsv"), seed, 0.1)
-    other = '  other: {outputs: "runs-of/other-{replicate}.tsv", replicates: [1, 2, 3], shared_seeds: true}\nsuites:'
-    config = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true').replace("suites:", other)
-    Path("c.yaml").write_text(config)
-    said = "other on web: not paired with dense by seed, for their replicates are not the same: 1, 2 and 1, 2, 3"
-
-    assert said in validate("c.yaml").warnings
 
 
 def test_shared_seeds_are_paired(folder):

@@ -123,7 +123,6 @@ def test_what_failed_then_is_not_evaluated_now(folder):
 def test_models_that_were_searched_for_are_those_that_were_found(folder):
     evaluation = evaluate(folder, {"web": WEB}, models={"*": {"outputs": "{dataset}/{model}.txt"}})
     shutil.copy(folder / "lab/web/bm25.txt", folder / "lab/web/another.txt")
-
     assert check(evaluation).verdict == "identical"
 
 
@@ -218,7 +217,6 @@ def test_a_part_that_changed_is_the_one_of_its_name(folder, in_parts):
 def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
     (folder / "lab/parts/0.tsv").rename(folder / "lab/parts/9.tsv")
     (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
-
     with pytest.raises(InputError, match=r"^bm25 on web: lab/parts/0\.tsv .* not found"):
         check(in_parts)
 
@@ -289,9 +287,7 @@ def test_the_right_file_is_preferred_to_a_changed_one(folder, evaluation):
 def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder, evaluation):
     with (folder / "lab/web/judged.txt").open("a", encoding="utf-8") as file:
         file.write("\n")
-
     found = check(evaluation)
-
     assert (found.verdict, found.n_moved, len(found.inputs)) == ("different", 0, 1)
 
 
@@ -324,16 +320,7 @@ def test_numbers_from_outside_are_inputs(folder):
     assert (found.verdict, [changed.what for changed in found.inputs]) == ("different", ["extra of bm25"])
 
 
-def test_a_metric_that_is_defined_otherwise_is_named(folder, evaluation, monkeypatch):
-    later = replace(METRICS["ap"], version=METRICS["ap"].version + 1)
-    monkeypatch.setattr(measure, "METRICS", {**METRICS, "ap": later})
-
-    found = check(evaluation)
-
-    assert (found.verdict, found.definitions) == ("identical", ("ap: the metric's version was 1 and is 2",))
-
-
-def test_other_versions_are_named_beside_the_verdict(folder, evaluation):
+def test_what_is_defined_or_installed_otherwise_is_named(folder, evaluation, monkeypatch):
     manifest = manifest_of(evaluation.record)
     numpy = manifest["environment"]["packages"]["numpy"]
     manifest["environment"]["packages"]["numpy"] = "2.1.0"
@@ -341,6 +328,13 @@ def test_other_versions_are_named_beside_the_verdict(folder, evaluation):
 
     found = check(evaluation)
     assert (found.verdict, found.versions) == ("identical", (f"numpy 2.1.0 → {numpy}",))
+
+    later = replace(METRICS["ap"], version=METRICS["ap"].version + 1)
+    monkeypatch.setattr(measure, "METRICS", {**METRICS, "ap": later})
+
+    found = check(evaluation)
+
+    assert (found.verdict, found.definitions) == ("identical", ("ap: the metric's version was 1 and is 2",))
 
 
 def test_last_bits_are_equal_and_more_is_different(folder, evaluation):

@@ -128,9 +128,6 @@ def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
     assert f'role="img" aria-label="{BROKEN} nights: ' in first
     assert "dense" in second
 
-
-def test_reasons_name_the_night(nights):
-    found = nights.evaluations[BROKEN]
     against = [line for line in found.verdicts if line.reference and line.model == "bm25"]
 
     assert against
@@ -205,7 +202,6 @@ def test_what_the_gates_pass_is_not_searched(config):
 def test_nothing_changed(config):
     evaluate(config, date=night(1))
     found = evaluate(config, date=night(2))
-
     assert found.headline == "No figure changed since last night."
     assert {line.first_seen for line in found.changes} == {""}
 

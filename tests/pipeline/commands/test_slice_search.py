@@ -59,8 +59,6 @@ def test_the_record_has_the_slices(searched):
     assert SAID in (searched.record / "report.html").read_text(encoding="utf-8").replace("<wbr>", "")
     assert "search_slices: true" in (searched.record / "config.yaml").read_text(encoding="utf-8")
 
-
-def test_reproducing_searches_again(searched):
     found = rankledger.reproduce(searched.record, runs_dir=searched.record.parent.parent)
 
     assert (found.verdict, "slice_changes.csv" in found.files) == ("identical", True)
@@ -68,6 +66,5 @@ def test_reproducing_searches_again(searched):
 
 def test_slices_are_searched_on_demand(tmp_path):
     found = evaluate(tmp_path, comparison={"baseline": "bm25"})
-
     assert found.slice_changes == ()
     assert not (found.record / "slice_changes.csv").exists()

@@ -84,7 +84,7 @@ def test_an_output_that_has_changed_is_refused(config, runs):
     assert len(again.results) == 3
 
 
-def test_judgments_that_have_changed_are_refused(config, runs):
+def test_judgments_that_have_changed_or_are_gone_are_refused(config, runs):
     first = evaluate(config, runs)
     path = config.parent / "web" / "judged.txt"
     path.write_text(path.read_text(encoding="utf-8") + "q9999 0 d 1\n", encoding="utf-8")
@@ -92,10 +92,7 @@ def test_judgments_that_have_changed_are_refused(config, runs):
     with pytest.raises(InputError, match=r"judged\.txt: has changed \(sha256 .*or name the config instead"):
         evaluate(first.record, runs)
 
-
-def test_judgments_that_are_gone_are_refused(config, runs):
-    first = evaluate(config, runs)
-    (config.parent / "web" / "judged.txt").unlink()
+    path.unlink()
 
     with pytest.raises(InputError, match=r"judgments: file not found: .*judged\.txt; check"):
         evaluate(first.record, runs)
@@ -112,7 +109,7 @@ def test_an_output_that_is_gone_and_was_not_kept_is_a_failure(config, runs):
     assert f"file not found, and {runs / 'cache'} has no copy of it; restore it" in again.failures[0].reason
 
 
-def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
+def test_an_output_that_is_gone_cannot_be_scored_by_every_measure(config, runs):
     first = evaluate(config, runs)
     delete_outputs(config)
     again = evaluate(first.record, runs, 'suites.new=["entropy"]')
@@ -120,6 +117,14 @@ def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
     assert len(again.failures) == 4
     reason = again.failures[0].reason
     assert "file not found, and a measure asks for documents that are not judged; restore it" in reason
+
+    entries = sorted((runs / "cache").rglob("*.hits"))
+    for path in entries:
+        path.write_bytes(path.read_bytes()[:-1])
+
+    reasons = [failure.reason for failure in evaluate(first.record, runs).failures]
+    assert len(reasons) == 4
+    assert all(any(str(path) in reason for path in entries) for reason in reasons)
 
 
 def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
@@ -129,15 +134,3 @@ def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
 
     (failure,) = evaluate(first.record, runs).failures
     assert "file not found, and no output cache has it" in failure.reason
-
-
-def test_a_damaged_entry_of_an_output_that_is_gone_is_named(config, runs):
-    first = evaluate(config, runs)
-    delete_outputs(config)
-    entries = sorted((runs / "cache").rglob("*.hits"))
-    for path in entries:
-        path.write_bytes(path.read_bytes()[:-1])
-
-    reasons = [failure.reason for failure in evaluate(first.record, runs).failures]
-    assert len(reasons) == 4
-    assert all(any(str(path) in reason for path in entries) for reason in reasons)

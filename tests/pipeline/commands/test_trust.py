@@ -188,7 +188,6 @@ def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, r
 
 def test_no_variable_outside_the_record_is_put_into_an_input(own, thief):
     rewritten(own, lambda config: config.update(slices=["${MLFLOW_TRACKING_TOKEN}"], tracking={"uri": "http://x"}))
-
     with pytest.raises(InputError, match=r"\$\{MLFLOW_TRACKING_TOKEN\} is not in the record"):
         open_record(own, tracking=True)
 
@@ -233,8 +232,6 @@ def test_a_record_of_ones_own_is_one_wherever_it_is_copied_and_nobody_elses_beco
 
 def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
-
     record = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
-
     assert (record / "manifest.json").is_file()
     assert not read_record(record).is_trusted
