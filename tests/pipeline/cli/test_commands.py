@@ -129,7 +129,6 @@ def test_demo_evaluates_the_quickstart(run_cli):
     outcome = run_cli("demo", "--no-tracking", "--runs-dir", "here")
     config = outcome.out.splitlines()[0].removeprefix("config: ")
     written = run_cli("evaluate", str(ROOT / "configs/quickstart.yaml"), "--no-tracking")
-
     assert (outcome.code, Path(config).read_bytes()) == (0, (ROOT / "configs/quickstart.yaml").read_bytes())
     summaries = [(record / "summary.csv").read_bytes() for record in (outcome.record, written.record)]
     assert summaries[0] == summaries[1]
@@ -174,7 +173,6 @@ def test_bad_input_is_one_line_on_stderr(run_cli, config, tmp_path, changes, sai
     (config.parent / "bad.txt").write_text("q1 0 d1 1\nq1 0 d2 good\n", encoding="utf-8")
     edit(config, **changes)
     outcome = run_cli("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
-
     assert outcome.code == 2
     assert re.search(said, outcome.error)
     assert not is_recorded(tmp_path / "runs")
@@ -268,21 +266,21 @@ def test_a_wrong_command_is_refused(run_cli, arguments, said):
     assert said in outcome.err.splitlines()[-1]
 
 
-def test_other_words_lead_to_commands_and_are_none():
+def test_commands_and_options_are_named_and_explained():
     assert set(OTHER_WORDS) <= set(cli.commands)
     assert not set(cli.commands) & {word for words in OTHER_WORDS.values() for word in words}
+    for name, command in cli.commands.items():
+        for parameter in command.params:
+            assert parameter.param_type_name == "argument" or parameter.help, (name, parameter.name)
 
 
-@pytest.mark.parametrize("override", ["bootstrap.resamples", "bootstrap.resample=5"])
-def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
-    outcome = run_cli("evaluate", str(config), "--set", override)
-    assert outcome.code == 2
-    assert outcome.error.startswith("override ")
-
-
-@pytest.mark.parametrize("command", ["evaluate", "validate"])
-def test_no_workers_are_refused(run_cli, config, command):
-    assert run_cli(command, config, "--jobs", 0).error.startswith("--jobs: found 0; ")
+def test_wrong_options_are_refused(run_cli, config):
+    for override in ("bootstrap.resamples", "bootstrap.resample=5"):
+        outcome = run_cli("evaluate", config, "--set", override)
+        assert outcome.code == 2
+        assert outcome.error.startswith("override ")
+    for command in ("evaluate", "validate"):
+        assert run_cli(command, config, "--jobs", 0).error.startswith("--jobs: found 0; ")
 
 
 @pytest.mark.parametrize(
@@ -427,7 +425,6 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(config, tmp_path, module)
 def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkeypatch, tmp_path):
     monkeypatch.setattr("rankledger.pipeline.record.mlflow_stores.TrackingStore.ask", boom(KeyboardInterrupt()))
     outcome = run_cli("evaluate", str(config))
-
     (record,) = (tmp_path / "runs" / "records").iterdir()
     assert outcome.code == 130
     assert "nothing was recorded" not in outcome.err
@@ -467,7 +464,6 @@ def test_streams_that_are_closed_change_nothing(config, tmp_path, closed, source
     asked = ["sh", "-c", command, sys.executable, "evaluate", source or str(config), "--no-tracking"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     assert subprocess.run(asked, cwd=tmp_path, env=environment, check=False).returncode == code
-
     records = [path for path in tmp_path.glob("runs/records/*") if read_record(path).estimates]
     assert len(records) == (code == 0)
 
@@ -484,7 +480,6 @@ def test_a_terminal_without_box_drawing_gets_its_figures(run_cli, config, monkey
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
     outcome = run_cli("evaluate", str(config), "--no-tracking")
     sys.stdout.flush()
-
     assert (outcome.code, outcome.err) == (0, "")
     assert printed.getvalue().splitlines()[-1].startswith(b"record: runs/records/")
 
@@ -512,6 +507,12 @@ def test_tracking_is_the_default(run_cli, config, tmp_path):
     (run,) = client.search_runs([experiment.experiment_id], "tags.`rankledger.kind` = 'evaluation'")
     assert run.data.tags["rankledger.evaluation"] == outcome.record.name
 
+    # Exit 5: a caller who requires it must not get 0 if MLflow has nothing.
+    outcome = run_cli("evaluate", str(config), "--require-tracking", "--no-tracking")
+    assert outcome.code == 5
+    assert outcome.err == "not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off\n"
+    assert read_record(outcome.record).estimates
+
 
 @pytest.mark.parametrize(
     ("fails", "words", "code"), [(False, [], 0), (True, [], 4), (False, ["--require-tracking"], 5)], ids=str
@@ -529,14 +530,6 @@ def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, n
     assert nobody in remark
     assert remark.endswith("; `rankledger sync` delivers the record")
     assert "MLflow: " not in outcome.out
-    assert read_record(outcome.record).estimates
-
-
-def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config):
-    """Exit 5: a caller who requires it must not get 0 if MLflow has nothing."""
-    outcome = run_cli("evaluate", str(config), "--require-tracking", "--no-tracking")
-    assert outcome.code == 5
-    assert outcome.err == "not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off\n"
     assert read_record(outcome.record).estimates
 
 
@@ -612,7 +605,7 @@ def test_settings_that_are_probably_wrong_are_warned_of_on_stderr(run_cli, confi
     )
 
 
-def test_formats_lists_every_format(run_cli):
+def test_formats_metrics_and_the_version_are_printed(run_cli):
     outcome = run_cli("formats")
 
     assert (outcome.code, outcome.err) == (0, "")
@@ -620,8 +613,6 @@ def test_formats_lists_every_format(run_cli):
     assert "parquet         .parquet .pq .parq\n" in outcome.out
     assert run_cli("formats", "--own").out == "no formats of installed packages: install a package with some\n"
 
-
-def test_measures_lists_and_explains_metrics(run_cli):
     outcome = run_cli("measures")
     assert (outcome.code, outcome.err) == (0, "")
     for name in METRICS:
@@ -644,6 +635,14 @@ def test_measures_lists_and_explains_metrics(run_cli):
         assert outcome.code == 2
         assert f"unknown metric '{name}'" in outcome.error
         assert meant in outcome.error
+
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
+    outcome = run_cli("--version")
+
+    assert script.value == "rankledger.pipeline.cli.app:main"
+
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == f"rankledger, version {importlib.metadata.version('rankledger')}\n"
 
 
 @pytest.fixture(scope="module")
@@ -703,19 +702,8 @@ def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, run_cli, 
     written = {"name": "given", "models": {"judge": {"outputs": "judge.csv"}}, **sections}
     (config.parent / "judge.csv").write_text("query_id,faithfulness\nq1,0.5\nq2,1\n", encoding="utf-8")
     config.write_text(json.dumps(written), encoding="utf-8")
-
     assert schema.is_valid(written) == accepted
     assert (run_cli("validate", str(config)).code == 0) == accepted
-
-
-def test_the_version_is_that_of_the_package(run_cli):
-    (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
-    outcome = run_cli("--version")
-
-    assert script.value == "rankledger.pipeline.cli.app:main"
-
-    assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out == f"rankledger, version {importlib.metadata.version('rankledger')}\n"
 
 
 @pytest.mark.parametrize(("word", "code"), [("--version", 0), ("--nonsense", 2)])
@@ -732,12 +720,6 @@ def test_the_process_ends_with_the_command(word, code):
     done = subprocess.run([sys.executable, "-c", program, word], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (code, ["called"])
-
-
-def test_every_option_is_explained():
-    for name, command in cli.commands.items():
-        for parameter in command.params:
-            assert parameter.param_type_name == "argument" or parameter.help, (name, parameter.name)
 
 
 HEAVY = {"numpy", "pyarrow", "pandas", "pydantic", "yaml", "joblib", "rich.table", "mlflow", "scipy"}

@@ -31,9 +31,6 @@ def test_no_words_are_a_request_for_help(run_cli):
     """Click 8.1 prints the help, 8.2 and newer raise it as an error: both are as `--help`, whichever is installed."""
     assert run_cli() == run_cli("--help")
     assert run_cli().out.startswith("Usage: rankledger [OPTIONS] COMMAND [ARGS]...\n\n")
-
-
-def test_a_message_shows_a_line_break_as_a_blank(run_cli):
     code, _, err = run_cli("measures", "nd\n\r\n  cg\tx\r")
     assert (code, err.count("\n")) == (2, 1)
     assert "nd cg\\tx\\r" in err
@@ -51,6 +48,18 @@ def test_the_commands_stand_in_groups():
         "More": ["export", "trec_eval", "formats", "schema"],
     }
     assert set(cli.commands) == set(COMMANDS)
+
+    from rankledger.pipeline.record.workspace import Backend
+    from rankledger.pipeline.report import Fit, Form
+
+    choices = {
+        option.name: tuple(option.type.choices)
+        for name in ("evaluate", "report")
+        for option in COMMANDS[name].params
+        if isinstance(option.type, click.Choice)
+    }
+    fits, forms = typing.get_args(Fit), typing.get_args(Form)
+    assert choices == {"backend": typing.get_args(Backend), "fit": fits, "form": (*forms, "md")}
 
 
 @pytest.mark.parametrize("name", ["rankledger", *COMMANDS])
@@ -82,7 +91,6 @@ def test_every_option_is_taken(name):
     taken = {*inspect.signature(command).parameters, *inspect.signature(FUNCTIONS[name]).parameters}
     bundled = {*ReportOptions._fields, *TableStyle.__annotations__, "seed"}
     options = {str(option.name) for option in COMMANDS[name].params if option.expose_value}
-
     assert options - taken <= bundled
 
 
@@ -101,17 +109,3 @@ def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
 
     assert (code, err) == (0, "")
     assert [found for found in completed if found not in re.split(r"[,\s]+", out)] == []
-
-
-def test_backend_and_form_are_words_of_the_pipeline():
-    from rankledger.pipeline.record.workspace import Backend
-    from rankledger.pipeline.report import Fit, Form
-
-    choices = {
-        option.name: tuple(option.type.choices)
-        for name in ("evaluate", "report")
-        for option in COMMANDS[name].params
-        if isinstance(option.type, click.Choice)
-    }
-    fits, forms = typing.get_args(Fit), typing.get_args(Form)
-    assert choices == {"backend": typing.get_args(Backend), "fit": fits, "form": (*forms, "md")}

@@ -115,7 +115,15 @@ def test_records_that_somebody_else_wrote(run_cli: Command, config, text):
         assert "Traceback" not in err or code == 70
 
 
-def test_the_message_of_a_bug_is_no_command(run_cli: Command, monkeypatch):
+def test_the_message_of_a_bug_is_no_command_and_findings_have_a_line_each(run_cli: Command, config, monkeypatch):
+    path = config.with_name("other.yaml")
+    path.write_text('extends: config.yaml\n"a\\nb": 1\n"c\\nd": 2\n', encoding="utf-8")
+
+    code, _, err = checked(run_cli("validate", str(path)))
+
+    assert (code, err.count("\n")) == (2, 2)
+    assert str(InputError("a\nb", "c")) == "a b\nc"
+
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("\x1b[31m\n::error::forged\r##[error]")
 
@@ -126,16 +134,6 @@ def test_the_message_of_a_bug_is_no_command(run_cli: Command, monkeypatch):
     assert code == 70
     assert "\\x1b[31m" in err
     assert "\\x3a:error::forged" in err
-
-
-def test_an_error_of_several_findings_has_as_many_lines(run_cli: Command, config):
-    path = config.with_name("other.yaml")
-    path.write_text('extends: config.yaml\n"a\\nb": 1\n"c\\nd": 2\n', encoding="utf-8")
-
-    code, _, err = checked(run_cli("validate", str(path)))
-
-    assert (code, err.count("\n")) == (2, 2)
-    assert str(InputError("a\nb", "c")) == "a b\nc"
 
 
 @pytest.mark.parametrize(("text", "line"), [("::a", "\\x3a:a"), ("a::b", "a::b"), ("## a [b]", "## a [b]")])

@@ -169,7 +169,6 @@ def test_without_a_file_it_goes_to_stdout(run_cli, reference, words):
 def test_the_ending_of_the_file_says_what_is_made(run_cli, reference, tmp_path, file, form):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / file).write_text("old")
-
     assert run_cli("report", reference, "--output", f"out/{file}") == (0, "", "")
     assert [path.name for path in (tmp_path / "out").iterdir()] == [file]
     assert (tmp_path / "out" / file).read_bytes() == report(reference, form=form).encode()

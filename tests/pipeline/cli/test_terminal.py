@@ -76,7 +76,6 @@ def test_progress_stays_out_of_a_pipe_that_takes_the_results(loaded, folder):
     terminal = Terminal(SLOW, [*EVALUATE, "--json"], folder=folder, by=loaded, stdout=folder / "out")
     terminal.wait_for("1 of 2 blocks")
     (folder / "go").touch()
-
     assert terminal.end() == 0
     assert json.loads((folder / "out").read_text(encoding="utf-8"))["failures"] == []
     assert plain(terminal.written).rpartition("\r")[2] == ""
@@ -86,7 +85,6 @@ def test_ctrl_c_clears_the_progress_away(loaded, folder):
     terminal = Terminal(SLOW, EVALUATE, folder=folder, by=loaded)
     terminal.wait_for("1 of 2 blocks")
     terminal.interrupt()
-
     assert terminal.end() == 130, terminal.written
     assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
     assert plain(terminal.written).endswith("\rinterrupted; nothing was recorded\r\n")
@@ -95,7 +93,6 @@ def test_ctrl_c_clears_the_progress_away(loaded, folder):
 def test_quiet_is_the_path_of_the_record_alone(loaded, folder):
     (folder / "go").touch()
     terminal = Terminal(SLOW, [*EVALUATE, *ONE, "--quiet"], folder=folder, by=loaded)
-
     assert terminal.end() == 0
     (record,) = (folder / "runs/records").iterdir()
     assert terminal.written == f"runs/records/{record.name}\r\n"
@@ -157,7 +154,6 @@ def test_colour_is_what_terminal_and_user_say(monkeypatch, environment, terminal
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
-
     assert printing.colour() is coloured
 
 
@@ -165,7 +161,6 @@ def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, 
     terminal = Terminal(RUN, [*EVALUATE[:2], "--no-tracking"], folder=folder, by=loaded, environment={"NO_COLOR": "1"})
     assert terminal.end() == 0
     assert "\x1b" not in terminal.written[terminal.written.index("web (13 queries)") :]
-
     assert "\x1b[1m" in piped(*EVALUATE, FORCE_COLOR="1", TERM="xterm").out
     assert "\x1b" not in piped(*EVALUATE, TERM="xterm").out
 
@@ -173,7 +168,6 @@ def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, 
 @pytest.mark.parametrize("columns", [60, 100])
 def test_tables_are_as_wide_as_the_terminal_allows(loaded, folder, columns):
     terminal = Terminal(RUN, EVALUATE, folder=folder, by=loaded, columns=columns)
-
     assert terminal.end() == 0
     tables = [line for line in plain(terminal.written).splitlines() if line[:1] in "┏┃┡│└"]
     assert tables

@@ -79,12 +79,9 @@ def test_the_config_is_found_beside_the_record_or_named(folder):
     assert accept(evaluation.evaluation_id, reason="x", config="moved/config.yaml").file == Path("moved") / ACCEPTED
 
 
-def test_a_repeated_record_is_accepted_beside_the_first_config(folder):
+def test_the_config_is_found_from_anywhere(folder, monkeypatch):
     repeated = rankledger.evaluate_config(evaluate(folder).evaluation_id, tracking=False)
     assert accept(repeated.evaluation_id, reason="x").file == Path("configs") / ACCEPTED
-
-
-def test_from_another_directory_the_config_is_found_beside_the_runs(folder, monkeypatch):
     evaluation = evaluate(folder)
     monkeypatch.chdir("/")
     accepted = accept(str(folder / evaluation.record), reason="good", runs_dir=folder / "runs")
@@ -106,7 +103,6 @@ def test_a_record_is_accepted_by_a_word(folder, reference):
 def test_the_config_says_whose_last_record_is_accepted(folder):
     first = evaluate(folder)
     rankledger.evaluate_config("configs/config.yaml", overrides=["name=other"], tracking=False)
-
     with pytest.raises(InputError, match="generated, other; name one with --name, in Python with name="):
         accept("last", reason="x")
     (entry,) = {*accept("last", reason="x", config="configs/config.yaml").entries.values()}

@@ -212,7 +212,6 @@ def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
     write_config()
     night(11, GOOD)
     nightly("config.yaml", date="2026-11-12")
-
     assert states(hook) == [("2026-11-12", "incomplete")]
     assert "2026-11-12.txt" in hook.posts[0].message["failing"][0]["reason"]
 
@@ -233,7 +232,6 @@ def test_evaluate_and_a_night_that_is_shown_again_send_nothing(hook):
     night(11, BAD)
     nightly("config.yaml", date="2026-11-11")
     rankledger.evaluate_config("config.yaml", date="2026-11-11")
-
     assert len(hook.posts) == 1
 
 
@@ -242,7 +240,6 @@ def test_an_answer_that_is_lost_gives_two_posts_with_one_id(hook):
     hook.answers = [SILENT]
     assert night(11, BAD).unsent == ()
     first, second = hook.posts
-
     assert first.body == second.body
     assert len({*hook.ids}) == 1
 
@@ -333,7 +330,6 @@ def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
     night(11, BAD)
     LOG.unlink()
     assert synced() == [""]
-
     assert len(hook.posts) == 2
     assert len({*hook.ids}) == 1
 
@@ -400,9 +396,7 @@ def test_a_program_that_is_not_there_is_named(run_cli):
     """The night ends as its gates say; a line on stderr names the program, and the command that sends it later."""
     write_config({"command": ["no-such-pager"]})
     nights.write_ranking("2026-11-11.txt", dict.fromkeys(QUERIES, BAD))
-
     outcome = run_cli("nightly", "config.yaml", "--date", "2026-11-11")
-
     assert outcome.code == 1
     reason = "notify[0] (command no-such-pager): cannot be run: No such file or directory"
     assert f"alert not sent: {reason}; `rankledger sync` sends it" in outcome.err
@@ -478,7 +472,6 @@ def test_a_record_with_targets_is_evaluated_again_without_their_variables(hook, 
     evaluation = night(11, BAD)
     monkeypatch.delenv("ALERTS_URL")
     again = rankledger.evaluate_config(str(evaluation.record))
-
     assert [line.estimate for line in again.estimates] == [line.estimate for line in evaluation.estimates]
     assert not read_record(again.record).manifest.alerts
 

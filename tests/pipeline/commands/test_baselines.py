@@ -112,9 +112,7 @@ def test_changed_judgments_are_scored_anew(tmp_path):
     record = evaluated(tmp_path, WEB, SUITES)
     shutil.rmtree(tmp_path / "web")  # its files are gone; the output cache is all there is
     judged = dict(list(regraded(WEB.judged).items())[3:])
-
     found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
-
     assert_same(found, scored(tmp_path, replace(WEB, judged=judged), SUITES))
 
 

@@ -68,13 +68,10 @@ def test_a_folder_brings_its_tables():
 
 def test_a_folder_that_lacks_something_is_refused(folder):
     (folder / "corpus.jsonl").unlink()
-
     assert "the whole catalogue is needed; add `documents:`" in refusal(
         rankledger.validate, config(["item_coverage@10"])
     )
-
     write(folder / "queries.jsonl", '{"_id": "q1", "text": ""}\n')
-
     assert "it lacks 1, such as 'q2'" in refusal(rankledger.validate, config(["rr@10"]))
 
 

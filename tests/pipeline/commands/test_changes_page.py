@@ -112,7 +112,6 @@ def test_other_judgments_are_named_and_the_change_is_split():
     judged = Path("judged.tsv")
     judged.write_text(judged.read_text(encoding="utf-8").replace("q01\tr\t1", "q01\tr\t0"), encoding="utf-8")
     text = page_of(evaluated("2026-11-20")) or ""
-
     assert "web: the judgments differ" in text
     assert "What the change is due to" in text
 
@@ -121,7 +120,6 @@ def test_a_damaged_night_before_costs_no_record():
     first = evaluated("2026-11-19")
     (first.record / "scores.parquet").write_bytes(b"PAR1")
     second = evaluated("2026-11-20")
-
     assert page_of(second) is None
     (warning,) = [line for line in second.warnings if line.startswith("not compared with the night before: ")]
     assert "scores.parquet" in warning
@@ -189,11 +187,14 @@ def test_both_lists_of_a_hand_worked_query():
     assert documents(found, "dense") == [("y", 0.0), ("z", None), ("x", None)]
     assert [document.title for document in found.lists["bm25"]] == ["X", "The relevant one", ""]
 
-
-def test_an_excluded_document_is_in_no_list():
     Path("out.tsv").write_text("query_id\tdoc_id\na\tx\n", encoding="utf-8")
     (found,) = details(evaluate({"exclude": "out.tsv"}))
     assert documents(found, "bm25") == [("r", 2.0), ("y", 0.0)]
+
+    (found,) = details(evaluate({"queries": None, "documents": None}, slices=[]))
+    assert (found.text, found.slices) == ("", ())
+    assert documents(found, "bm25") == [("x", None), ("r", 2.0), ("y", 0.0)]
+    assert {document.title for listed in found.lists.values() for document in listed} == {""}
 
 
 def test_of_an_output_that_is_gone_the_judged_documents_are_listed():
@@ -202,19 +203,11 @@ def test_of_an_output_that_is_gone_the_judged_documents_are_listed():
     for name in ("bm25.tsv", "dense.tsv"):
         Path(name).unlink()
     (found,) = details(rankledger.evaluate_config(first.record, tracking=False))
-
     assert documents(found, "bm25") == [(None, None), ("r", 2.0), ("y", 0.0)]
     assert documents(found, "dense") == [("y", 0.0)]
 
 
-def test_without_tables_there_are_ids_alone():
-    (found,) = details(evaluate({"queries": None, "documents": None}, slices=[]))
-    assert (found.text, found.slices) == ("", ())
-    assert documents(found, "bm25") == [("x", None), ("r", 2.0), ("y", 0.0)]
-    assert {document.title for listed in found.lists.values() for document in listed} == {""}
-
-
-def test_the_first_ones_are_kept_up_to_1_mb(tmp_path):
+def test_details_survive_writing_up_to_1_mb(tmp_path):
     """Of 30 queries of 100 kB each the first nine fit; what is written is read again, and is no more than 1 MB."""
     whole = [QueryDetail("web", f"q{number}", "é" * 50_000, (), {}) for number in range(30)]
     kept = fitting_details(whole)
@@ -225,14 +218,6 @@ def test_the_first_ones_are_kept_up_to_1_mb(tmp_path):
     assert len(data) <= 1_000_000
     assert query_details_in(data, tmp_path / "queries.json") == kept
 
-
-@pytest.mark.parametrize("text", ["{}", "[", '{"queries": [{"dataset": "web"}]}'])
-def test_a_file_that_holds_something_else_is_refused(text):
-    with pytest.raises(InputError, match=r"queries\.json: .*; restore the record"):
-        query_details_in(text.encode(), Path("queries.json"))
-
-
-def test_lists_survive_writing(tmp_path):
     detail = QueryDetail(
         "web", "查询", "\u2028'", ("a=b",), {"m": (ListedDocument(1, None, None), ListedDocument(2, "é", -1.0, "t"))}
     )
@@ -240,3 +225,9 @@ def test_lists_survive_writing(tmp_path):
 
     assert query_details_in((tmp_path / "queries.json").read_bytes(), tmp_path) == (detail,)
     assert json.loads((tmp_path / "queries.json").read_text(encoding="utf-8"))["queries"][0]["query_id"] == "查询"
+
+
+@pytest.mark.parametrize("text", ["{}", "[", '{"queries": [{"dataset": "web"}]}'])
+def test_a_file_that_holds_something_else_is_refused(text):
+    with pytest.raises(InputError, match=r"queries\.json: .*; restore the record"):
+        query_details_in(text.encode(), Path("queries.json"))

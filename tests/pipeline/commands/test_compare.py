@@ -125,7 +125,6 @@ def test_a_document_that_is_no_longer_retrieved_has_no_rank(tmp_path):
     before = output() | {"q05": ranking("x", "r-q05")}
     after = output() | {"q05": ranking("x")}
     found = moved_from(*two_nights(tmp_path, before, after))
-
     assert [query.documents for query in found.largest_changes] == [(RankedDocument("r-q05", 2.0, 2, None),)]
     assert "r-q05 (grade 2): 2 → not retrieved" in comparison_tables(found, width=200, colour=False)
 
@@ -215,9 +214,7 @@ def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
 def test_a_model_that_one_side_lacks_on_a_dataset_is_said(tmp_path):
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output(), "dense": {"q01": {}}})
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED), "dense": output()})
-
     found = moved_from(first, second)
-
     assert [failure.model for failure in first.failures] == ["dense"]
     assert {line.model for line in found.comparisons} == {"bm25"}
     assert "left out: dense on web, which is not evaluated on both sides" in found.remarks
@@ -300,9 +297,7 @@ def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path, sections):
     first, second = two_nights(tmp_path, output(), output(MOVED), **sections)
     for folder in ("first", "second"):
         (tmp_path / folder / "web" / "bm25.tsv").unlink()
-
     found = moved_from(first, second)
-
     assert found.largest_changes[0].documents == (RankedDocument("r-q03", 2.0, 1, 3),)
 
 
@@ -420,6 +415,14 @@ def test_without_references_the_last_two_are_compared(tmp_path):
         sides = (each.base.evaluation_id, each.candidate.evaluation_id)
         assert sides == (nights[1].evaluation_id, nights[2].evaluation_id)
 
+    outputs = {"bm25": output(), "dense": output(MOVED)}
+    evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
+    second = evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
+
+    found = compare("last_passed#bm25", "last_passed#dense", name="generated", runs_dir=tmp_path / "runs")
+
+    assert {found.base.evaluation_id, found.candidate.evaluation_id} == {second.evaluation_id}
+
 
 @pytest.mark.parametrize(
     ("base", "candidate", "said"),
@@ -480,16 +483,6 @@ def test_last_passed_is_another_record_for_each_model(tmp_path):
         assert pair.base.evaluation_id in comparison_tables(found, width=120, colour=False)
 
 
-def test_two_models_of_last_passed_are_of_one_record(tmp_path):
-    outputs = {"bm25": output(), "dense": output(MOVED)}
-    evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
-    second = evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
-
-    found = compare("last_passed#bm25", "last_passed#dense", name="generated", runs_dir=tmp_path / "runs")
-
-    assert {found.base.evaluation_id, found.candidate.evaluation_id} == {second.evaluation_id}
-
-
 def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
     config = tmp_path / "nightly"
     runs = tmp_path / "runs"
@@ -535,12 +528,6 @@ def test_what_is_not_there_is_refused(nights, base, candidate, message):
         compare(base.format(**names), candidate.format(**names), runs_dir=first.record.parent.parent)
 
 
-def test_an_unknown_measure_is_refused_with_the_one_that_was_meant(nights):
-    """`ndgc@10` is not among the measures of both; ndcg@10 is."""
-    with pytest.raises(InputError, match=r"'ndgc@10'.*; did you mean 'ndcg@10'\?"):
-        moved_from(*nights, measure="ndgc@10")
-
-
 def test_a_pipe_gets_plain_text_or_json(nights, run_cli):
     code, out, _ = run_cli("compare", *(night.record for night in nights), "--json", "--measure", "nDCG@10")
 
@@ -562,6 +549,10 @@ def test_a_pipe_gets_plain_text_or_json(nights, run_cli):
     assert second.evaluation_id in out
     assert "r-q03 (grade 2): 1 → 3" in out
     assert "-0.0333" in out
+
+    # `ndgc@10` is not among the measures of both; ndcg@10 is.
+    with pytest.raises(InputError, match=r"'ndgc@10'.*; did you mean 'ndcg@10'\?"):
+        moved_from(*nights, measure="ndgc@10")
 
 
 def test_a_change_of_judgments_is_split_into_its_parts(rejudged, run_cli, tmp_path):

@@ -57,11 +57,16 @@ def test_the_reciprocal_rank_of_q1(tmp_path, conventions, rr):
     assert figures(evaluated(tmp_path, conventions, "rr")) == pytest.approx([rr / 3])
 
 
-def test_the_rank_column_orders_where_it_is_asked_to(tmp_path):
+def test_ranks_or_double_precision_order_where_that_is_asked_for(tmp_path):
     """The greatest score at rank 3 counts for nothing: a stands first by its rank, last by its score."""
     ranked = "q1 Q0 a 1 0.1 m\nq1 Q0 b 2 0.2 m\nq1 Q0 u 3 0.3 m\n"
     assert figures(evaluated(tmp_path, {"ties": "rank_column"}, "rr", ranked=ranked)) == pytest.approx([1 / 3])
     assert figures(evaluated(tmp_path, "trec_eval", "rr", ranked=ranked)) == pytest.approx([1 / 9])
+
+    # Scores equal in float32 alone are ordered by themselves in float64: a stands above b, though ids descend.
+    ranked = "q1 Q0 a 1 1.000000001 m\nq1 Q0 b 2 1.0 m\n"
+    assert figures(evaluated(tmp_path, "trec_eval", "rr", ranked=ranked)) == pytest.approx([1 / 6])
+    assert figures(evaluated(tmp_path, {"score_precision": "float64"}, "rr", ranked=ranked)) == pytest.approx([1 / 3])
 
 
 @pytest.mark.parametrize(
@@ -79,13 +84,7 @@ def test_which_queries_the_mean_is_over(tmp_path, missing, undefined, mean):
     assert figures(evaluated(tmp_path, conventions, "rr", "p@3")) == pytest.approx([mean, mean])
 
 
-def test_missing_queries_can_be_an_error(tmp_path):
-    evaluation = evaluated(tmp_path, {"missing_queries": "error"}, "rr")
-    (failure,) = evaluation.failures
-    assert "1 of 3 judged queries have no output, such as 'q2'" in failure.reason
-
-
-def test_negative_grades(tmp_path):
+def test_negative_grades_and_missing_queries(tmp_path):
     """n is not judged, or not relevant: 2 or 3 of q1's 4 documents are, and 1 of 1 of q3's; q2 retrieved nothing."""
     assert figures(evaluated(tmp_path, "trec_eval", "judged")) == pytest.approx([(2 / 4 + 1) / 2])
     assert figures(evaluated(tmp_path, {"negative_grades": "non_relevant"}, "judged")) == pytest.approx(
@@ -94,12 +93,9 @@ def test_negative_grades(tmp_path):
     with pytest.raises(InputError, match=r"qrels\.txt: relevance -1 \(line 3\) is negative; fix it"):
         evaluated(tmp_path, {"negative_grades": "error"}, "judged")
 
-
-def test_double_precision(tmp_path):
-    """Scores equal in float32 alone are ordered by themselves in float64: a stands above b, though ids descend."""
-    ranked = "q1 Q0 a 1 1.000000001 m\nq1 Q0 b 2 1.0 m\n"
-    assert figures(evaluated(tmp_path, "trec_eval", "rr", ranked=ranked)) == pytest.approx([1 / 6])
-    assert figures(evaluated(tmp_path, {"score_precision": "float64"}, "rr", ranked=ranked)) == pytest.approx([1 / 3])
+    evaluation = evaluated(tmp_path, {"missing_queries": "error"}, "rr")
+    (failure,) = evaluation.failures
+    assert "1 of 3 judged queries have no output, such as 'q2'" in failure.reason
 
 
 def test_the_profile_and_its_exceptions_are_in_the_record(tmp_path):

@@ -271,7 +271,6 @@ def test_a_summary_of_other_lines_is_refused(record, run):
     text = (record / "summary.csv").read_text(encoding="utf-8")
     forge(record, "summary.csv", text.replace("bm25", "other").encode())
     assert all(refused(run(command)) for command in ("history", "find"))
-
     forge(record, "summary.csv", "".join(text.splitlines(keepends=True)[:-1]).encode())
     assert refused(run("show"))
 
@@ -389,9 +388,7 @@ def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, run_cli
     older = record.with_name(f"20200101T000000Z-kept-{record.name[-8:]}")
     shutil.copytree(record, older)
     (older / "manifest.json").write_bytes(b"{}")
-
     assert run_cli("show", "last", "--name", "kept").err == ""
-
     older.rename(record.with_name(f"{record.name[:-8]}ffffffff"))
     assert run_cli("compare", f"{record.name}#bm25", f"{record.name}#dense").err == ""
 

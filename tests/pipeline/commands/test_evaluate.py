@@ -108,7 +108,6 @@ def test_neighbours_change_no_score(base, tmp_path, name):
     judged = {query_id: found.judged[query_id] for query_id in sorted(found.judged)[1::2]}
     alone = score_rows(evaluate(tmp_path, {name: Collection(judged, found.outputs, found.kind)}))
     before = score_rows(base)
-
     assert len(alone) == len(MODELS) * len(judged)
     assert [key for key in alone if alone[key] != before[key]] == []
 
@@ -137,7 +136,6 @@ def _but_for_parsing(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_the_seed_moves_intervals_alone(base, tmp_path):
     other, before = lines(evaluate(tmp_path, seed=1)), lines(base)
-
     assert {key: (line[0], *line[4:]) for key, line in other.items()} == {
         key: (line[0], *line[4:]) for key, line in before.items()
     }
@@ -315,7 +313,6 @@ def test_own_modules_called_metrics_and_pipeline_are_no_obstacle(tmp_path):
         (tmp_path / f"{name}.py").write_text("mine = True\n", encoding="utf-8")
     code = "import metrics, pipeline, rankledger; rankledger.evaluate; print(metrics.mine, pipeline.mine)"
     said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-
     assert (said.returncode, said.stdout, said.stderr) == (0, "True True\n", "")
 
 

@@ -98,7 +98,7 @@ def test_a_comparison_over_new_judgments_keeps_the_parts_apart(config):
     assert split.parts[1].amount == pytest.approx(0)
 
 
-def test_explain_shows_what_is_left(config):
+def test_explain_shows_what_is_left_and_what_was_seen(config):
     found = evaluate(config, with_pairs(config), "exclude_self=true")
     explained = rankledger.explain(found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs")
 
@@ -108,6 +108,16 @@ def test_explain_shows_what_is_left(config):
     assert explained.recorded.measured
     assert "2 documents left out before ranking (" in markdown(explained)
     assert as_data(explained)["n_excluded"] == 2
+
+    options = {"model": "bm25", "query": "q", "measure": "rr", "runs_dir": config.parent / "runs"}
+    counted, removed = (
+        rankledger.explain(evaluate(config, *trained(config, seen)).record, **options) for seen in ("count", "remove")
+    )
+
+    assert (counted.n_seen, counted.n_excluded, counted.n_retrieved) == (2, 0, 3)
+    assert "2 documents of the list seen in training (interactions)" in markdown(counted)
+    assert (removed.n_seen, removed.n_excluded, removed.n_retrieved) == (0, 2, 1)
+    assert as_data(counted)["n_seen"] == 2
 
 
 TRAINED = "query_id\tdoc_id\nq\tx\nq\ty\nr\tx\nv\tc\n"
@@ -171,22 +181,9 @@ def test_what_is_counted_breaks_no_comparison(config):
     assert [part.amount for part in split.parts] == pytest.approx([(1 / 2 + 1 + 1) / 3 - 11 / 18, 0])
 
 
-def test_explain_says_what_was_seen(config):
-    options = {"model": "bm25", "query": "q", "measure": "rr", "runs_dir": config.parent / "runs"}
-    counted, removed = (
-        rankledger.explain(evaluate(config, *trained(config, seen)).record, **options) for seen in ("count", "remove")
-    )
-
-    assert (counted.n_seen, counted.n_excluded, counted.n_retrieved) == (2, 0, 3)
-    assert "2 documents of the list seen in training (interactions)" in markdown(counted)
-    assert (removed.n_seen, removed.n_excluded, removed.n_retrieved) == (0, 2, 1)
-    assert as_data(counted)["n_seen"] == 2
-
-
 def test_a_record_is_explained_with_the_pairs_that_it_had(config):
     found = evaluate(config, with_pairs(config))
     with_pairs(config, PAIRS + "r\tc\n")
-
     message = refusal(
         rankledger.explain, found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs"
     )

@@ -151,22 +151,17 @@ def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
     assert none.estimates == ()
 
 
-def test_validate_reads_given_scores():
-    validation = validate(written({"support": FAITHFUL}, judged()))
+def test_given_scores_are_validated_and_not_explained():
+    config = written({"support": FAITHFUL}, judged())
+    validation = validate(config)
     assert (dict(validation.n_queries), dict(validation.n_measures)) == ({"support": 5}, {"support": 1})
     assert [found.n_rows for found in validation.quality.values()] == [4, 4]
 
-
-@pytest.mark.parametrize("dataset", [None, "support"])
-def test_a_given_score_is_not_explained(dataset):
-    config = written({"support": FAITHFUL}, judged())
-
-    with pytest.raises(InputError) as error:
-        explain(config, model="a", query="q1", measure="faithful", dataset=dataset)
-
-    assert str(error.value) == (
-        "faithful of 'support' is an external score, which cannot be explained; name a measure of rankings or ratings"
-    )
+    for dataset in (None, "support"):
+        with pytest.raises(InputError) as error:
+            explain(config, model="a", query="q1", measure="faithful", dataset=dataset)
+        score = "faithful of 'support' is an external score, which cannot be explained"
+        assert str(error.value) == f"{score}; name a measure of rankings or ratings"
 
 
 def test_clusters_and_slices_of_given_scores():

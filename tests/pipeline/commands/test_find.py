@@ -279,7 +279,6 @@ def test_two_places_are_not_mixed(run_cli, record):
     text = Path("config.yaml").read_text(encoding="utf-8")
     Path("other.yaml").write_text(text.replace("name: places", "name: other").replace("far", "near"), encoding="utf-8")
     rankledger.evaluate_config("other.yaml", tracking=False)
-
     assert run_cli("list").out.startswith("runs/records: 0 evaluations")
     assert run_cli("list", "--name", "other").out.startswith(str(Path("near").absolute()))
     assert run_cli("list", "--name", "places").out.startswith(str(record.parent))

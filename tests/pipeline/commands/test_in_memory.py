@@ -130,7 +130,7 @@ def assert_same(found: Evaluation, expected: Evaluation) -> None:
     assert rising == {name: replace(quality, n_rising=0) for name, quality in expected.quality.items()}
 
 
-def test_every_container_has_the_figures_of_files(tmp_path: Path) -> None:
+def test_every_container_has_the_figures_of_files(tmp_path: Path):
     expected = from_files(tmp_path, WEB, MEASURES)
     for make in CONTAINERS.values():
         assert_same(in_memory(WEB, make), expected)
@@ -142,8 +142,6 @@ def test_every_container_has_the_figures_of_files(tmp_path: Path) -> None:
     options: dict[str, Any] = {"baseline": "bm25", "dataset": "web", "settings": COMPARED}
     assert_same(rankledger.evaluate(tmp_path / "web" / "judged.tsv", outputs, MEASURES, **options), expected)
 
-
-def test_ratings_have_the_figures_of_files(tmp_path: Path) -> None:
     measures = ["rmse", "mae"]
     expected = from_files(tmp_path, STARS, measures)
     for name in ("mapping", "tuples", "pandas", "arrow"):
@@ -310,7 +308,7 @@ def test_ranks_and_subtopics_need_a_table() -> None:
     assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
 
 
-def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> None:
+def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path):
     """The digest is that of the rows, whatever holds them, and another for other rows."""
     digests = set()
     for name in ("mapping", "generator", "pandas", "categorical", "stream"):
@@ -322,6 +320,17 @@ def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> No
         digests.add((judged["sha256"], *(output["files"][0]["sha256"] for output in manifest["outputs"])))
     assert len(digests) == 1
     assert len({*next(iter(digests))}) == 1 + len(MODELS)
+
+    digests = set()
+    for name in ("lists", "sets", "tuples"):
+        options = {"exclude": EXCLUDED[name], "record": True, "runs_dir": tmp_path}
+        evaluation = in_memory(WEB, CONTAINERS["mapping"], **options)
+        inputs = manifest_of(evaluation.record)["datasets"]["web"]["inputs"]
+        assert [*inputs] == ["judgments", "exclude"]
+        digests.add(inputs["exclude"][0]["sha256"])
+    assert len(digests) == 1
+    query = next(query for query in PAIRS if query in WEB.judged)
+    assert evaluation.explain("bm25", query, "ap").n_excluded == len(PAIRS[query])
 
 
 def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path: Path) -> None:
@@ -435,7 +444,7 @@ def test_an_output_without_rows_says_so() -> None:
     assert refusal(rankledger.evaluate, judgments, {"m": RUN}, "ap") == "judgments: no rows; give some"
 
 
-def test_what_a_command_prints_is_a_warning() -> None:
+def test_what_a_command_prints_is_a_warning():
     lenskit = frame(RUN, "score").set_axis(["user_id", "item_id", "score"], axis=1)
     with pytest.warns(rankledger.InputWarning) as caught:
         evaluation = rankledger.evaluate(JUDGED, {"bm25": lenskit, "new": {}, "few": {"q1": {"d9": 1}, "q2": {"d3": 2}}}, "ap", settings=FEW)  # fmt: skip  # noqa: E501
@@ -446,9 +455,7 @@ def test_what_a_command_prints_is_a_warning() -> None:
     assert unequal.startswith("data: few: 50% of its list is judged, bm25: 100%. ")
     assert read == "read as files of LensKit: columns: {query_id: user_id, doc_id: item_id} (such as outputs['bm25'])"
 
-
-def test_a_layout_is_named_once_and_what_is_not_in_the_catalogue_is_counted():
-    """Two outputs and the catalogue have LensKit's columns, in a line; d9 and d8 are no documents of the catalogue."""
+    # Two outputs and the catalogue have LensKit's columns, in a line; d9 and d8 are no documents of the catalogue.
     outputs = {
         name: frame({"q1": {"d1": 3, **more}, "q2": {"d3": 2}}, "score").set_axis(
             ["user_id", "item_id", "score"], axis=1
@@ -494,19 +501,6 @@ def test_documents_are_excluded_as_from_files(tmp_path: Path) -> None:
         assert_same(found, expected)
         assert found.quality["web", "bm25"].n_excluded > plain.quality["web", "bm25"].n_rows / 100
     assert not found.summary.equals(plain.summary)
-
-
-def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> None:
-    digests = set()
-    for name in ("lists", "sets", "tuples"):
-        options = {"exclude": EXCLUDED[name], "record": True, "runs_dir": tmp_path}
-        evaluation = in_memory(WEB, CONTAINERS["mapping"], **options)
-        inputs = manifest_of(evaluation.record)["datasets"]["web"]["inputs"]
-        assert [*inputs] == ["judgments", "exclude"]
-        digests.add(inputs["exclude"][0]["sha256"])
-    assert len(digests) == 1
-    query = next(query for query in PAIRS if query in WEB.judged)
-    assert evaluation.explain("bm25", query, "ap").n_excluded == len(PAIRS[query])
 
 
 def test_what_was_seen_in_training_is_a_setting() -> None:

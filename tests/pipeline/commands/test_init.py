@@ -162,7 +162,6 @@ def test_a_submission_is_known_by_its_column(tmp_path):
     write(tmp_path / "qrels.csv", TABLE, JUDGED)
     write(tmp_path / "sub.csv", ("customer_id", "prediction"), [("q0", "d1 d2 d0"), ("q1", ""), ("q2", "d1")])
     found = init(tmp_path)
-
     assert roles(found) == {"qrels.csv": "judgments", "sub.csv": "model sub"}
     runs(found)
 
@@ -282,7 +281,6 @@ def test_samples_of_two_tasks_are_not_of_one_dataset(tmp_path):
 
 def test_a_log_that_is_refused_says_what_its_tool_needs(tmp_path):
     found, models = models_of_tool(tmp_path, "mlflow")
-
     assert list(models) == ["eval_results_table"]
     (reason,) = [reason for path, _, reason in found.files if path == "logs/genai.json"]
     assert reason.endswith("map it with columns: {query_id: request.query_id}")
@@ -295,7 +293,6 @@ def test_scores_as_trec_eval_prints_them(tmp_path):
         lines = [f"{measure} {query} 0.25\n" for measure in ("map", "P_5") for query in (*QUERIES, "all")]
         (tmp_path / f"{name}.eval").write_text("".join(lines))
     found = init(tmp_path)
-
     assert dataset_of(found) == {"scores": {"P_5": "higher", "map": "higher"}}
     runs(found)
 
@@ -408,7 +405,6 @@ def test_the_first_rows_of_a_long_ranking_are_called_so(tmp_path):
     rows = [f"q{query} Q0 d{doc} {doc} {-doc} t" for query in range(12) for doc in range(1000)]
     (tmp_path / "long.run").write_text("\n".join(rows))
     found = init(tmp_path)
-
     (described,) = [reason for path, _, reason in found.files if path == "long.run"]
     assert re.fullmatch(r"query, document and rank; the first [\d,]+ rows have \d+ queries, up to 1000 .*", described)
 
@@ -471,7 +467,6 @@ def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
         (tmp_path / f"{name}.run").write_text("elsewhere Q0 d1 1 1.0 x\n")
     with pytest.raises(InputError, match=r"bm25\.run: "):
         init(tmp_path)
-
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25.run", "dense.run", "qrels.txt"]
 
 
@@ -563,7 +558,6 @@ def test_one_output_with_a_date_is_no_night(tmp_path):
     write(tmp_path / "judgments.csv", TABLE, JUDGED)
     write(tmp_path / "bm25-2026-11-24.csv", OUTPUT, RANKED)
     found = init(tmp_path)
-
     assert found.night is None
     assert config_of(found)["models"] == {"bm25-2026-11-24": {"outputs": "bm25-2026-11-24.csv"}}
 

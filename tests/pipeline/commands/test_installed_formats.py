@@ -204,17 +204,10 @@ def test_a_package_that_cannot_be_imported_is_named(site):
 
 def test_two_packages_of_one_name_are_refused(site):
     install(site, "plumes 3.1", "plumes", {"psv": "PSV"})
-
     assert refusal(read_judgments, write(Path("a.psv"), "x")) == (
         "a.psv: format 'psv' of feathers 1.0 and plumes 3.1: several installed packages name it: feathers 1.0, plumes "
         "3.1; uninstall all but one"
     )
-
-
-def test_an_unknown_format_is_refused_with_the_line_of_the_config(site):
-    config = write_config(Path("c"), {"web": WEB}, {"search": ["ndcg@5"]})
-    message = refusal(rankledger.validate, config, overrides=["datasets.web.judgments={path: x, format: fether}"])
-    assert "unknown format 'fether'; did you mean 'feather'?" in message
 
 
 def test_another_version_of_the_package_is_another_content(site):
@@ -258,7 +251,7 @@ def test_the_record_of_somebody_else_imports_nothing(site, tmp_path, monkeypatch
     assert evaluated.failures == ()
 
 
-def test_formats_lists_built_in_and_installed_ones(site):
+def test_commands_know_installed_formats(site, tmp_path):
     listed = formats(own=True).splitlines()
 
     assert "feather         .feather .ftr  feathers 1.0" in listed
@@ -268,11 +261,13 @@ def test_formats_lists_built_in_and_installed_ones(site):
     assert not any(line.startswith("parquet") for line in listed)
     assert "parquet         .parquet .pq .parq\n" in formats()
 
-
-def test_init_knows_installed_formats(site, tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     feather_of(str(folder / "qrels.feather"), query_id=["q1", "q2"], doc_id=["d1", "d2"], relevance=[1, 2])
     feather_of(str(folder / "bm25.feather"), query_id=["q1", "q2"], doc_id=["d1", "d3"], score=[1.5, 2.5])
 
     assert [role for _, role, _ in init(folder).files] == ["model bm25", "judgments"]
+
+    config = write_config(Path("c"), {"web": WEB}, {"search": ["ndcg@5"]})
+    message = refusal(rankledger.validate, config, overrides=["datasets.web.judgments={path: x, format: fether}"])
+    assert "unknown format 'fether'; did you mean 'feather'?" in message

@@ -62,9 +62,7 @@ def test_weights_stand_in_the_file_of_the_labels(tmp_path):
     assert found["auc(average=impressions)"] == 1
     assert found["mae(average=query)"] == pytest.approx(((0.2 + 0.5) / 3 + (0.6 + 0.6) / 4 + 0.7) / 3)
 
-
-def test_a_column_that_is_not_named_weighs_nothing(tmp_path):
-    """Though a column is called `weight`: squared errors of 1.15 over five pairs."""
+    # Though a column is called `weight`: squared errors of 1.15 over five pairs.
     columns = {"ratings": {"path": "shown.csv", "columns": {"rating": "clicked"}}}
     found = figures(evaluated(tmp_path, ["brier"], SHOWN.replace("times", "weight"), dataset=columns))
     assert found["brier"] == pytest.approx(1.15 / 5)
@@ -215,6 +213,5 @@ def test_weights_in_memory_are_a_column_of_the_labels(tmp_path):
     shown = pd.read_csv(io.StringIO(SHOWN.replace("clicked", "rating").replace(",a,b", ",prediction,b")))
     weighted = {"datasets": {"data": {"ratings": {"columns": {"weight": "times"}}}}}
     measures = ["brier", "auc"]
-
     found = rankledger.evaluate(shown, {"a": shown}, measures, settings=weighted)
     assert figures(found) == figures(evaluated(tmp_path, measures))

@@ -90,9 +90,7 @@ def test_the_spread_is_that_of_users():
     tops = np.array([sum(row["weight"] * row["clicked"] for row in rows) for rows in log.values()])
     weights = np.array([sum(row["weight"] for row in rows) for rows in log.values()])
     apart = tops - tops.sum() / weights.sum() * weights
-
     found = estimates(evaluate(written({"new": log}, ("snips",), bootstrap={"resamples": 4000})))
-
     assert found["snips"].std_error == pytest.approx(np.sqrt(300 / 299 * (apart**2).sum()) / weights.sum(), rel=0.06)
 
 
@@ -149,7 +147,6 @@ def test_a_gate_holds_a_log_against_an_earlier_record():
     gate = {"models": "new", "against": "self@last_passed", "margin": 0.2}
     gates = [{"name": text, "measure": text, **gate} for text in ("ips", "snips", "interleaving")]
     _, found = [evaluate(written({"new": log}, gates=gates)) for _ in range(2)]
-
     assert [(verdict.outcome, verdict.estimate) for verdict in found.verdicts] == [("pass", 0)] * 3
 
 
@@ -157,9 +154,7 @@ def test_a_log_that_changed_differs_from_its_record_by_the_figures():
     evaluate(written({"new": logged(6)}))
     before = estimates(evaluate(written({"new": logged(6)})))["snips"].estimate
     after = estimates(evaluate(written({"new": logged(7)})))["snips"].estimate
-
     comparison = rankledger.compare("previous", "last", name="online")
-
     (line,) = [line for line in comparison.comparisons if line.measure == "snips"]
     assert line.difference == pytest.approx(after - before, rel=1e-9)
 

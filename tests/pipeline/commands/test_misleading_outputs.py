@@ -69,7 +69,6 @@ def warnings(
 @pytest.mark.parametrize("suffix", ["txt", "csv", "tsv", "jsonl", "json", "parquet", "txt.gz"])
 def test_scores_that_rise_with_ranks_are_noticed_in_any_order_of_rows(suffix):
     output = write_output(ranked(), suffix)
-
     for _ in range(2):
         (warning,) = warnings(output)
         assert warning.startswith(RISING)
@@ -87,7 +86,6 @@ def test_scores_that_fall_with_ranks_are_sound(suffix):
 def test_ranks_in_memory():
     frame = pandas.DataFrame(ranked(), columns=COLUMNS)
     judged = {f"q{query}": {"d1": 1} for query in range(5)}
-
     for given, n_warnings in ((frame, 1), (frame.assign(rank=1), 0), (frame.assign(score=-frame["score"]), 0)):
         evaluation = rankledger.evaluate(judged, {"m": given}, ["ndcg@5"])
         assert sum(RISING in warning.warning for warning in evaluation.data_warnings) == n_warnings
@@ -124,16 +122,13 @@ def test_a_last_number_that_is_cut_off(values, n_cut, last, suffix):
     head = {"tsv": "query_id\tdoc_id\tscore\n", "csv": "query_id,doc_id,score\n", "txt": ""}[suffix]
     text = head + numbers(values, form)
     Path(f"run.{suffix}").write_text(text[: len(text) - n_cut])
-
     found = [warning for warning in warnings(f"run.{suffix}") if "no end" in warning]
-
     assert found == ([f"run.{suffix}: the last line has no end, and its number {last} {CUT}"] if last else [])
 
 
 def test_a_last_rating_that_is_cut_off():
     Path("run.tsv").write_text("query_id\tdoc_id\tprediction\n" + numbers(FIXED))
     Path("ratings.tsv").write_text(("query_id\tdoc_id\trating\n" + numbers(FIXED))[:-4])
-
     assert warnings("run.tsv", "ratings.tsv", "rmse", "ratings") == [
         f"ratings.tsv: the last line has no end, and its number 25 {CUT}"
     ]
@@ -191,7 +186,6 @@ def test_a_prefix_no_longer_passes_its_gate(run_cli):
     """With `on_inconclusive: warn` 0.0000 was "Gates passed", exit 0: now the output is refused, exit 4."""
     gate = {"name": "floor", "models": "prefixed", "measure": "ndcg@10", "at_least": 0, "on_inconclusive": "warn"}
     path = config({"good": GOOD, "prefixed": PREFIXED}, gates=[gate])
-
     code, _, err = run_cli("evaluate", path, "--no-tracking", "--quiet")
     assert code == 4
     assert REFUSED in err
@@ -253,9 +247,6 @@ def test_an_output_may_be_allowed_to_share_nothing():
     with pytest.raises(InputError, match="unknown key 'allow_no_overlap'"):
         evaluate(path, overrides=["datasets.web.judgments={path: qrels.txt, allow_no_overlap: true}"])
 
-
-def test_missing_queries_are_reported_with_their_cause():
-    renamed = {query.upper(): documents for query, documents in GOOD.items()}
     path = config({"renamed": renamed}, conventions={"missing_queries": "error"})
     assert "write the letters of both in the same case" in evaluate(path).failures[0].reason
 

@@ -84,9 +84,7 @@ def test_a_key_sets_the_share_that_may_lack_a_score(n_lacking, share, outcome):
     base = write_scores("base", numbered(*[0.5] * 200))
     cand = write_scores("cand", numbered(*[0.6] * (200 - n_lacking), *[None] * n_lacking))
     gates = [gate | {"max_unscored": share} for gate in (FLOOR, NO_DROP, NO_CRASH)]
-
     found = verdicts(evaluate({"base": base, "cand": cand}, gates)).values()
-
     assert [verdict.outcome for verdict in found] == [outcome] * 3
     assert all(f"on {200 - n_lacking} of 200 queries" in verdict.reason + verdict.details for verdict in found)
 
@@ -114,10 +112,8 @@ def test_a_query_that_no_model_has_a_score_of_is_missing():
     """Both judges failed on 20 of 40 samples: half of the scores that had to be given are not there."""
     values = numbered(*[1] * 20, *["NaN"] * 20)
     models = {name: write_scores(name, values) for name in ("base", "cand")}
-
     found = verdicts(evaluate(models, [COMPLETE | {"models": "*"}]))
     floor = verdicts(evaluate(models, [FLOOR]))["floor"]
-
     assert (found["complete"].outcome, found["complete"].estimate) == ("fail", 0.5)
     assert (floor.outcome, "on 20 of 40 queries" in floor.reason) == ("inconclusive", True)
 
@@ -284,7 +280,6 @@ def test_a_table_for_a_paper_names_what_a_model_lacks():
 def test_a_history_names_queries_that_lost_their_score(second, mark, run_cli):
     for date, values in (("2026-11-01", [0.0, 1.0] * 50), ("2026-11-02", second)):
         evaluate({"cand": write_scores("cand", numbered(*values))}, date=date)
-
     printed = run_cli("history", "--name", "t", "--markdown").out
     first, last = (line for line in printed.splitlines() if "2026-11-0" in line and line.startswith("|"))
     assert mark in last
@@ -400,7 +395,6 @@ def test_lists_that_lose_nothing_are_not_cut():
     Path("documents.tsv").write_text("doc_id\n" + "".join(f"d{number}\n" for number in range(20)))
     varied = [5 + query % 10 for query in range(N_QUERIES)]
     whole = [20] * N_QUERIES
-
     assert not warnings(evaluate_lists({"m": varied}, ["r@50"]))
     assert not warnings(evaluate_lists({"m": whole}, ["r@50"], relevant=("d0", "d19")))
     assert not warnings(evaluate_lists({"m": whole}, ["r@50"], dataset={"documents": "documents.tsv"}))

@@ -109,14 +109,19 @@ def test_a_night_that_was_evaluated_is_shown_again():
 
 
 def test_again_evaluates_anew_and_is_what_is_shown_from_then_on():
+    """An output is missing when the night is over, so that a second command shows it, and `--again` is what serves."""
     write_output("bm25")
     first = night()
     write_output("dense", best=3)
+    shown = night()
 
     second = night(again=True)
 
-    assert [failure.model for failure in first.failures] == ["dense"]
-    assert figures(second) == pytest.approx({"bm25": 0.75, "dense": (1 / 3 + 1 / 4) / 2})
+    (failure,) = first.failures
+    advice = "check the path, or run nightly --again once it is there"
+    assert (failure.model, failure.reason) == ("dense", f"{DATE}/dense.txt: file not found by 02:00 UTC; {advice}")
+    assert shown.failures == first.failures
+    assert (figures(second), second.failures) == (pytest.approx({"bm25": 0.75, "dense": (1 / 3 + 1 / 4) / 2}), ())
     assert night().evaluation_id == second.evaluation_id
     assert records() == sorted([first.evaluation_id, second.evaluation_id])
 
@@ -155,27 +160,21 @@ def test_a_failed_night_is_recorded_if_mlflow_cannot_start(monkeypatch, run_cli)
     assert "not delivered: MLflow's process cannot be started" in said
 
 
-def test_the_second_call_prints_and_exits_as_the_first(run_cli):
+def test_the_second_call_prints_writes_and_exits_as_the_first(tmp_path, monkeypatch, run_cli):
+    """To the letter; a job that was started again by hand has a summary of its own to fill."""
     write_config(gates=[{"name": "floor", "measure": "rr", "at_least": 0.6}])
     write_output("bm25")
     write_output("dense", best=3)
-
-    first = run_cli(*COMMAND)
-
-    assert first.code == 1
-    assert run_cli(*COMMAND)[:2] == first[:2]
-    assert "Gates failed" in first.out
-    assert len(records()) == 1
-
-
-def test_the_second_call_writes_the_reports_that_are_asked_for(tmp_path, monkeypatch, run_cli):
-    """A job that was started again by hand has a summary of its own to fill."""
-    write_config(gates=[{"name": "floor", "measure": "rr", "at_least": 0.6}])
-    write_outputs()
+    outcomes = []
     for attempt in ("first", "second"):
         monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / attempt))
-        assert run_cli(*COMMAND, "--junit", f"{attempt}.xml").code == 0
+        outcomes.append(run_cli(*COMMAND, "--junit", f"{attempt}.xml"))
 
+    first, second = outcomes
+    assert first.code == 1
+    assert second[:2] == first[:2]
+    assert "Gates failed" in first.out
+    assert len(records()) == 1
     assert Path("second").read_text() == Path("first").read_text()
     assert Path("second.xml").read_text() == Path("first.xml").read_text()
 
@@ -228,7 +227,6 @@ def test_an_evaluation_that_was_not_to_be_tracked_is_not_delivered_later():
     write_config(tracking={})
     write_outputs()
     first = night(tracking=False)
-
     assert night().store is None
     assert read_receipt(Records(Path("runs/records")), first.evaluation_id) is None
 
@@ -288,21 +286,6 @@ def test_scores_made_elsewhere_may_be_late_too():
 
     assert figures(evaluation) == {"bm25": 0.75}
     assert [(failure.dataset, failure.model) for failure in evaluation.failures] == [("answers", "dense")]
-
-
-def test_an_output_that_is_missing_when_nothing_is_waited_for():
-    """The night is over then, and a second command would show it: `--again` is what serves once the output is there."""
-    write_config()
-    write_output("bm25")
-
-    (failure,) = night().failures
-
-    assert failure.reason == (
-        f"{DATE}/dense.txt: file not found by 02:00 UTC; check the path, or run nightly --again once it is there"
-    )
-    write_output("dense")
-    assert night().failures == (failure,)
-    assert not night(again=True).failures
 
 
 def test_judgments_that_are_late_end_the_night():
@@ -372,7 +355,6 @@ def test_a_bug_leaves_a_trace(monkeypatch):
     monkeypatch.setattr("rankledger.pipeline.run.compute", None)
     with pytest.raises(TypeError):
         night()
-
     (failed,) = records()
     assert "a bug of rankledger: TypeError" in read_record(Path("runs/records") / failed).manifest.error
 
@@ -427,10 +409,8 @@ def test_a_search_in_vain_ends_with_what_evaluate_says(capsys):
 def test_a_mistake_in_the_config_is_not_waited_for():
     write_config(nightly=PATIENT, comparison={"baseline": "splade"})
     clock = Clock()
-
     with pytest.raises(InputError, match="splade"):
         night(clock)
-
     assert clock.minutes == 0
 
 
@@ -539,12 +519,9 @@ def test_nothing_is_waited_for_where_all_is_there_or_waiting_is_off():
 
 def test_the_last_look_is_at_the_deadline():
     night = Night({31: write("bm25.tsv")})
-
     assert [*night.wait(BM25, wait="30m")] == [BM25]
-
     # Looking every 50 minutes, at 2:50, 3:40 and 4:00: what came at 3:59 is in time.
     night = Night({119: write("bm25.tsv")})
-
     assert night.wait(BM25, every="50m") == {}
     assert night.minutes == 120
 
@@ -581,7 +558,6 @@ def test_an_output_is_settled_if_two_looks_find_the_same(happens, settled):
     night = Night({minute: write(*words.split()) for minute, words in happens.items() if minute})
     if 0 in happens:
         write(happens[0])()
-
     assert night.wait(BM25, ready="stable") == {}
     assert night.minutes == settled
 

@@ -118,8 +118,6 @@ def test_a_missing_output_is_incomplete(folder):
     write_config([NO_DROP, {"name": "complete", "max_missing": "1%"}], models)
     assert night()[0] == 1
 
-
-def test_where_every_output_is_missing_the_gates_are_judged_all_the_same(folder):
     write_config([NO_DROP, {"name": "floor", "measure": "rr", "at_least": 0.5}])
     write_output("dense")
     night()
@@ -151,7 +149,6 @@ def test_a_gate_may_need_several_bad_nights_to_fail(folder):
     for n_damaged in (0, BAD, 0, BAD, BAD):
         write_output("dense", n_damaged)
         codes.append(night()[0])
-
     assert codes == [0, 0, 0, 0, 1]
 
 
@@ -513,7 +510,6 @@ def test_a_broken_list_of_what_was_accepted_stops_no_evaluation(folder):
     write_output("dense")
     Path(ACCEPTED).write_bytes(b"<<<<<<< HEAD\nnightly: {")
     code, record = night()
-
     assert (code, verdict(record).outcome) == (3, "not comparable")
     assert "accepted.yaml: is not YAML" in verdict(record).reason
 
@@ -538,10 +534,8 @@ def test_twelve_gates_that_fail_for_one_cause_are_one_line(folder, capsys, monke
 def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
     write_config([NO_DROP])
     write_output("dense")
-
     Path("gates.xml").mkdir()
     code, record = night("--junit", "gates.xml")
-
     assert code == DISK
     assert f"the record is complete: {record}" in capsys.readouterr().err
 

@@ -89,7 +89,6 @@ def figures(seed: int, baseline: str, test: str) -> dict[str, object]:
 @pytest.mark.parametrize(("baseline", "test"), [("bm25", "randomization"), ("all_pairs", "bootstrap")])
 def test_no_order_in_the_config_decides_a_figure(baseline, test):
     expected = figures(0, baseline, test)
-
     for seed in (1, 2):
         found = figures(seed, baseline, test)
         assert found.keys() == expected.keys()

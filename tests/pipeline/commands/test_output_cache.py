@@ -178,7 +178,6 @@ def test_what_has_changed_is_parsed(config, change):
     evaluate(config)
     override = [text] if (text := change(config.parent)) else []
     second = evaluate(config, *override)
-
     assert parsed(second)["web", "bm25"] is True
     assert figures_of(second.record) == figures_of(evaluate(config, *override, "execution.cache=false").record)
 
@@ -206,7 +205,6 @@ def test_measures_of_documents_that_nobody_judged_need_the_output(config, calls,
     evaluate(config)
     calls.clear()
     second = evaluate(config, f"suites.more={json.dumps(measures)}")
-
     assert len(calls) == 4
     assert set(parsed(second).values()) == {True}
 
@@ -219,17 +217,7 @@ def test_predictions_of_ratings_are_parsed(tmp_path):
     assert entries(config) == []
 
 
-def test_a_missing_output_is_a_failure(config):
-    """What the store has of an output does not stand in for it, unless a record asks for it."""
-    evaluate(config)
-    (config.parent / "web" / "bm25.txt").unlink()
-
-    (failure,) = evaluate(config).failures
-    assert (failure.dataset, failure.model) == ("web", "bm25")
-    assert "file not found: " in failure.reason
-
-
-def test_a_query_without_output_is_refused_from_the_store_too(config):
+def test_what_is_missing_is_refused_whatever_the_store_has(config):
     evaluate(config)
     reasons = [
         evaluate(config, "conventions.missing_queries=error", f"execution.cache={blocks}").failures
@@ -238,6 +226,13 @@ def test_a_query_without_output_is_refused_from_the_store_too(config):
 
     assert len(reasons[0]) == 4
     assert reasons[0] == reasons[1]
+
+    # What the store has of an output does not stand in for it, unless a record asks for it.
+    (config.parent / "web" / "bm25.txt").unlink()
+
+    (failure,) = evaluate(config).failures
+    assert (failure.dataset, failure.model) == ("web", "bm25")
+    assert "file not found: " in failure.reason
 
 
 @pytest.mark.parametrize("as_url", [False, True])

@@ -51,14 +51,22 @@ def test_every_query_of_every_model_is_compared(tmp_path, backend):
 
 def test_a_depth_cuts_both_rankings(tmp_path):
     scores = evaluated(tmp_path, conventions={"depth": 5}).scores.set_index(["model", "query_id"])
-
     for query_id in COLLECTION.judged:
         np.testing.assert_allclose(
             scores.loc[("dense", query_id), MEASURES[0]], expected("dense", "bm25", query_id, 5, 0.9), atol=1e-12
         )
 
 
-def test_the_output_of_the_other_model_may_fail(tmp_path):
+def test_the_other_model_may_be_searched_for_or_fail(tmp_path):
+    config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
+    read = yaml.safe_load(config.read_text(encoding="utf-8"))
+    read["models"] = {"*": {"outputs": "web/{model}.txt"}}
+    config.write_text(yaml.safe_dump(read), encoding="utf-8")
+    found = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
+
+    assert {line.model for line in found.estimates} == {"bm25", "dense"}
+    assert all(line.estimate is not None for line in found.estimates)
+
     config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
     (tmp_path / "web/bm25.txt").write_text("q1 Q0 d1 1 high t\n", encoding="utf-8")
     evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
@@ -69,17 +77,6 @@ def test_the_output_of_the_other_model_may_fail(tmp_path):
     assert lines[MEASURES[0]].n_undefined == len(COLLECTION.judged)
     assert lines[MEASURES[1]].estimate == pytest.approx(1)
     assert lines["ndcg@10"].estimate > 0
-
-
-def test_models_that_are_searched_for_are_compared(tmp_path):
-    config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
-    read = yaml.safe_load(config.read_text(encoding="utf-8"))
-    read["models"] = {"*": {"outputs": "web/{model}.txt"}}
-    config.write_text(yaml.safe_dump(read), encoding="utf-8")
-    found = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
-
-    assert {line.model for line in found.estimates} == {"bm25", "dense"}
-    assert all(line.estimate is not None for line in found.estimates)
 
 
 ANSWERED = search_collection(9, n_queries=60)

@@ -403,7 +403,6 @@ def test_the_record_of_somebody_else_runs_nothing(config, tmp_path, monkeypatch)
     record = evaluate(config).record
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
     found = rankledger.evaluate_config(record, runs_dir=tmp_path / "elsewhere", tracking=False)
-
     assert {each.measure for each in found.failed_measures} == {"gain@5", "gain(base=4)@10"}
     assert "named by a record that you did not make here" in found.failed_measures[0].warning
     assert found.summary.set_index("measure").loc["dcg@5", "estimate"].notna().all()
@@ -440,7 +439,6 @@ def test_an_imported_module_is_known_by_its_source(tmp_path, monkeypatch):
     write_module(tmp_path / "lib", GAIN, name="clicklib")
     monkeypatch.syspath_prepend(tmp_path / "lib")
     found = find_code("clicklib:gain", tmp_path)
-
     assert found.version.startswith("sha256:")
     assert find_code("yaml:safe_load", tmp_path).version.lower().startswith("pyyaml ")
 
@@ -479,14 +477,12 @@ def installed_config(folder: Path) -> Path:
     return write_config(folder, {"web": WEB}, {"search": ["gain@5", "ndcg@5", "dcg@5"]}, report=False)
 
 
-def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path):
+def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path, monkeypatch):
     found = evaluate(installed_config(tmp_path))
     np.testing.assert_allclose(found.scores["gain@5"], found.scores["dcg@5"], rtol=1e-12)
     manifest = manifest_of(found.record)
     assert {name: metric["code"] for name, metric in manifest["own_metrics"].items()} == {"gain": "gain clickstats 1.0"}
 
-
-def test_a_record_is_read_where_the_package_is_not(package, tmp_path, monkeypatch):
     config = installed_config(tmp_path)
     scores = evaluate(config).scores["gain@5"]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(package)])
@@ -497,12 +493,7 @@ def test_a_record_is_read_where_the_package_is_not(package, tmp_path, monkeypatc
         evaluate(config)
 
 
-def test_a_broken_package_is_named(package, tmp_path):
-    with pytest.raises(InputError, match=r"the installed metric 'lost': clickstats has no 'lost'"):
-        evaluate(write_config(tmp_path, {"web": WEB}, {"search": ["lost@5"]}))
-
-
-def test_measures_lists_ones_own(package, config):
+def test_measures_lists_ones_own(package, config, tmp_path):
     write_module(config.parent, GAIN.replace('"Gain"', '"Gain of clicks"'))
     listed = measures(own=True, config=write(config.parent, "worth@5", metrics={"worth": "clicks:gain"}))
 
@@ -514,6 +505,9 @@ def test_measures_lists_ones_own(package, config):
     assert "bpref" in measures(config=config)
     assert measures("gain@5").startswith("gain: Gain\n")
     assert measures("ndcg").startswith("ndcg: nDCG\n")
+
+    with pytest.raises(InputError, match=r"the installed metric 'lost': clickstats has no 'lost'"):
+        evaluate(write_config(tmp_path, {"web": WEB}, {"search": ["lost@5"]}))
 
 
 def test_measures_says_that_there_is_none_of_ones_own():

@@ -61,7 +61,6 @@ def test_a_finished_record_gives_the_same_page():
 def test_what_differs_each_time_is_not_on_the_page():
     first = evaluated(comparison={"baseline": "all_pairs"})
     second = evaluated("elsewhere/runs", jobs=2, comparison={"baseline": "all_pairs"})
-
     assert written(first) == written(second)
     manifest = read_record(first.record).manifest
     for text in (manifest.evaluation_id, manifest.created[:16], socket.gethostname() + "<", str(Path.cwd())):
@@ -106,32 +105,25 @@ def nightly(*, report: bool = False) -> Path:
     return write_config(Path("configs"), {"web": WEB}, SUITES, report=report)
 
 
-def test_a_baseline_that_is_gone_is_named():
+def test_a_baseline_that_was_changed_or_is_gone_is_named():
     first = evaluated(gates=[NO_DROP])
     current = evaluated(gates=[NO_DROP])
+    for name in ("scores.parquet", "summary.csv"):
+        whole = (first.record / name).read_bytes()
+        (first.record / name).write_bytes(whole[:-9])
+        page = shown(current)
+        (first.record / name).write_bytes(whole)
+
+        assert page.pairs == ()
+        remarks = [remark for remark in page.remarks if not remark.startswith("history: ")]
+        assert all(remark.endswith("is not shown on web: its files are not what was written") for remark in remarks)
+        assert len(remarks) == len(MODELS)
     shutil.rmtree(first.record)
-
     page = shown(current)
 
     assert page.pairs == ()
-    assert page.remarks == tuple(
-        f"{model} against {model} in {first.evaluation_id} is not shown on web: the record is not at hand"
-        for model in MODELS
-    )
-
-
-@pytest.mark.parametrize("name", ["scores.parquet", "summary.csv"])
-def test_a_baseline_that_was_changed_is_not_drawn_beside(name):
-    first = evaluated(gates=[NO_DROP])
-    current = evaluated(gates=[NO_DROP])
-    (first.record / name).write_bytes((first.record / name).read_bytes()[:-9])
-
-    page = shown(current)
-
-    assert page.pairs == ()
-    remarks = [remark for remark in page.remarks if not remark.startswith("history: ")]
-    assert all(remark.endswith("is not shown on web: its files are not what was written") for remark in remarks)
-    assert len(remarks) == len(MODELS)
+    gone = f"in {first.evaluation_id} is not shown on web: the record is not at hand"
+    assert page.remarks == tuple(f"{model} against {model} {gone}" for model in MODELS)
 
 
 def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():
@@ -226,9 +218,7 @@ def test_the_manifest_counts_what_the_page_tells():
     judged = {"a": {"x": 1.0}, "b": {"x": 0.0}, "c": {"y": 2.0}}
     outputs = {"bm25": {"a": {"x": 2.0, "y": 1.0}, "b": {"x": 3.0, "y": 2.0, "z": 1.0}}}
     evaluation = evaluated(data=type(WEB)(judged, outputs))
-
     manifest = manifest_of(evaluation.record)
-
     assert (manifest["datasets"]["web"]["n_queries"], manifest["datasets"]["web"]["n_without_relevant"]) == (3, 1)
     assert manifest["outputs"][0]["depth"] == [2.0, 2.5, 3.0]
 

@@ -100,7 +100,6 @@ def test_an_error_that_is_lower_is_better(tmp_path):
     losses = [0.8 if i % 10 == 0 else 0.48 for i in range(N)]
     higher = evaluate(tmp_path / "higher", [1 - value for value in losses])
     lower = {"web": {"scores": {"faithful": {"range": [0, 1], "direction": "lower"}}}}
-
     assert line_of(planned(evaluate(tmp_path / "lower", losses, datasets=lower))).queries_needed == pytest.approx(
         line_of(planned(higher)).queries_needed, abs=1
     )

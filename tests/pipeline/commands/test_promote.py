@@ -73,10 +73,8 @@ def test_a_night_whose_gates_pass_is_promoted_and_says_so(registry, run_cli, mon
 def test_nothing_is_done_twice(registry):
     first = night(registry, FIRST)
     registry.move(2)  # whoever sets the alias again would move it back
-
     again = night(registry, FIRST)
     [*sync(), *sync(again=True)]
-
     assert (again.evaluation_id, again.promotions, again.unpromoted) == (first.evaluation_id, (), None)
     assert registry.holder() == 2
 
@@ -189,7 +187,6 @@ def test_an_older_night_is_no_later_one_where_its_record_is_unknown(registry):
     third = night(registry, THIRD, 1)
     shutil.move("runs", "runs of another machine")
     late = night(registry, SECOND, 2, at="2026-11-21")
-
     assert registry.holder() == 1
     by = f"{THIRD} {third.evaluation_id}"
     assert late.promotions == (f"not promoted: models:/ranker/2: @champion stays at version 1, promoted by {by}",)
@@ -247,9 +244,7 @@ def test_what_a_killed_night_began_the_next_one_ends(registry):
     """The tag was set and the alias was not; of that night there is no receipt, so the version never had the alias."""
     first = night(registry, FIRST, 2, tag=False)
     registry.tag(2, TAG, f"{FIRST} {first.evaluation_id}")
-
     second = night(registry, SECOND, 2)
-
     assert second.promotions == ("promoted: models:/ranker/2 is @champion",)
     assert (registry.holder(), registry.tags(2)[TAG]) == (2, f"{SECOND} {second.evaluation_id}")
 
@@ -259,9 +254,7 @@ def test_a_night_that_moved_the_alias_and_could_not_note_it_did_so(registry):
     first = night(registry, FIRST, 2)
     Path("runs/records", first.evaluation_id, "promotion.json").unlink()
     night(registry, SECOND, 2)
-
     (result,) = sync()
-
     assert result == SyncResult(first.evaluation_id, promotions=("promoted: models:/ranker/2 is @champion",))
     assert settled(first) == ["promoted"]
 
@@ -282,9 +275,7 @@ def test_the_record_of_somebody_else_promotes_nothing(registry, monkeypatch):
 def test_a_repeated_evaluation_promotes_nothing(registry):
     evaluation = night(registry, FIRST, tracking=False)
     assert [*sync()] == []
-
     repeated = rankledger.evaluate_config(evaluation.evaluation_id, overrides=["report=false"])
-
     assert repeated.store
     assert (registry.holder(), repeated.promotions) == (None, ())
 
@@ -328,9 +319,7 @@ def test_the_receipt_goes_with_its_record(registry):
     night(registry, SECOND)
     receipt = Path("runs/records", first.evaluation_id, "promotion.json")
     assert receipt.is_file()
-
     rankledger.prune(keep_days=0, delete=True)
-
     assert not receipt.parent.exists()
 
 
@@ -371,7 +360,6 @@ def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
 def test_a_folder_of_records_has_records_alone(registry):
     """A night that was logged and promoted has its receipts inside, claims are hidden, and `verify` finds no fault."""
     evaluation = night(registry, FIRST)
-
     (record,) = Path("runs/records").glob("[!.]*")
     files = {path.name for path in record.iterdir()}
     assert {"manifest.json", "receipt.json", "promotion.json"} < files

@@ -75,27 +75,19 @@ def there(runs: Path) -> set[str]:
     return {path.name for path in (runs / "records").iterdir()}
 
 
-def test_old_records_go_the_oldest_first(runs):
+def test_old_records_go_the_oldest_first_if_that_is_asked_for(runs):
     ids = [record(runs, days) for days in (300, 91, 90, 1)]
-
-    found = look(runs)
-
-    assert [entry.evaluation_id for entry in found.records] == ids[:2]
-    assert {entry.size for entry in found.records} == {
-        sum(file.stat().st_size for file in (runs / "records" / ids[0]).iterdir())
-    }
-    assert found.before == NOW - timedelta(days=90)
-
-
-def test_nothing_is_deleted_by_default(runs):
-    ids = [record(runs, days) for days in (300, 200, 1)]
     before = there(runs)
 
-    would = look(runs)
-    assert (would.done, there(runs)) == (False, before)
-    did = look(runs, delete=True)
-    assert did == replace(would, done=True)
-    assert there(runs) == {ids[2]}
+    found = look(runs)
+    assert [entry.evaluation_id for entry in found.records] == ids[:2]
+    size = sum(file.stat().st_size for file in (runs / "records" / ids[0]).iterdir())
+    assert {entry.size for entry in found.records} == {size}
+    assert found.before == NOW - timedelta(days=90)
+    assert (found.done, there(runs)) == (False, before)
+
+    assert look(runs, delete=True) == replace(found, done=True)
+    assert there(runs) == {*ids[2:]}
     assert look(runs, delete=True).records == ()
 
 
@@ -137,7 +129,6 @@ def test_what_is_accepted_stays(runs, tmp_path):
 def test_without_the_config_nothing_is_known_to_be_not_accepted(runs, tmp_path):
     gone = record(runs, OLD, config="gone/config.yaml")
     record(runs, 1)
-
     (reason,) = look(runs).stays
     assert "name it with --config" in reason
     assert going(runs, configs=[named_config(tmp_path / "a", "weekly")]) == []
@@ -231,9 +222,7 @@ def test_a_receipt_deletes_no_run_of_something_else(tracked):
     assert mine is not None
     assert other is not None
     write_receipt(tracked.records, replace(mine, runs=other.runs, run_id=other.run_id))
-
     tracked.prune()
-
     assert tracked.active() == {tracked.first, tracked.second}
 
 
@@ -286,7 +275,6 @@ def test_runs_that_are_gone_already_are_no_error(tracked):
     assert receipt is not None
     with open_store(Tracking(), Workspace.open(tracked.runs)) as store:
         store.ask("delete_runs", evaluation_id=tracked.first, run_ids=[receipt.run_id])
-
     assert len(tracked.prune().records) == 1
 
 

@@ -122,7 +122,6 @@ def test_memory_limits_what_is_read_at_a_time(tmp_path, name):
     """A range takes 100 MB and twice its 64 MiB of text, however large its file: two in 600 MB, one in 300 MB."""
     outputs = [(sparse(tmp_path / name, 50 * GIB), True, not_cached)]
     base = int(MemoryLimit.of(None).base)
-
     assert plan_reading(Workers(8, memory=base + 600_000_000), outputs)[1] == 2
     assert plan_reading(Workers(8, memory=base + 600_000_000), outputs * 3)[0].jobs == 2
     assert plan_reading(Workers(8, memory=base + 300_000_000), outputs * 3)[0].jobs == 1
@@ -143,12 +142,10 @@ def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, name, in_range
     assert plan_reading(Workers(2), [(output, in_ranges, not_cached)])[0].jobs == 1  # nobody has set a limit
 
 
-def test_what_cannot_be_reached_takes_no_memory(tmp_path):
+def test_what_is_cached_or_cannot_be_reached_takes_no_memory(tmp_path):
     outputs = [(Source(path), True, not_cached) for path in ("nowhere.txt", "nosuch://bucket/a.txt", str(tmp_path))]
     assert plan_reading(Workers(3), outputs)[0].jobs == 3
 
-
-def test_what_the_cache_has_needs_no_memory(tmp_path):
     large, small = sparse(tmp_path / "large.csv", 5 * GIB), sparse(tmp_path / "small.csv", 1000)
     asked = []
     outputs = [(source, True, lambda source=source: asked.append(source) is None) for source in (large, small)]
@@ -227,7 +224,6 @@ def test_a_record_of_somebody_else_chooses_no_scheduler(config, tmp_path, monkey
 
 def test_without_distributed_the_error_names_the_extra(config, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "distributed", None)
-
     with pytest.raises(
         InputError, match=r"^--scheduler: distributed is not installed\. Use `pip install 'rankledger\[dask\]'`\.$"
     ):

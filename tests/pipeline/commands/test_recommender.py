@@ -129,5 +129,4 @@ def test_a_feature_that_is_no_column_is_refused():
             CONFIGS / "recommender.yaml",
             overrides=["suites.beyond=['diversity(feature=colour)@10']", "models.svd=null"],
         )
-
     assert str(error.value).endswith("documents.tsv:1: no column 'colour' among doc_id, family; fix its name")

@@ -95,13 +95,24 @@ def test_queries_without_relevant_documents_are_counted_by_it():
     assert manifest_of(evaluate(None).record)["datasets"]["one"]["n_without_relevant"] == 0
 
 
-def test_what_is_defined_unlike_is_not_pooled_and_named():
+def test_what_is_defined_unlike_is_not_pooled_but_chosen_by_its_name():
     evaluation = evaluate(None, 4, pooled=True)
 
     pooled = {line.measure for line in evaluation.estimates if line.dataset == "*"}
     assert pooled == {"r(rel=5)@3", "ndcg@3"}
     assert [line for line in evaluation.warnings if "r@3, ap: not pooled" in line]
     assert {line.measure for line in evaluate(4, 4, pooled=True).estimates if line.dataset == "*"} == set(SUITE)
+
+    gate = {"name": "floor", "models": "*", "datasets": "*", "measure": "r@3", "at_least": 0.01}
+    evaluation = evaluate(None, 4, gates=[gate], comparison={"baseline": "a", "measures": ["r@3"]})
+
+    assert [(found.dataset, found.model) for found in evaluation.verdicts] == [
+        (dataset, model) for dataset in ("one", "two") for model in ("a", "b")
+    ]
+    Path("a.txt").write_text("", encoding="utf-8")
+    Path("b.txt").write_text("", encoding="utf-8")
+    assert len(evaluate(None, 4, gates=[gate]).verdicts) == 4  # also if no output can be read
+    assert [(line.dataset, line.measure) for line in evaluation.comparison_lines] == [("one", "r@3"), ("two", "r@3")]
 
 
 def test_each_dataset_has_its_own_definition_on_every_surface():
@@ -121,19 +132,6 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
     estimate = next(line.estimate for line in record.estimates if (line.dataset, line.measure) == ("two", "r@3"))
     found = {figure.dataset: figure.fingerprint for figure in find(repr(estimate), measure="r@3").figures}
     assert found["two"] == own["two"].definitions["r@3"].fingerprint
-
-
-def test_gates_and_comparisons_choose_it_by_name():
-    gate = {"name": "floor", "models": "*", "datasets": "*", "measure": "r@3", "at_least": 0.01}
-    evaluation = evaluate(None, 4, gates=[gate], comparison={"baseline": "a", "measures": ["r@3"]})
-
-    assert [(found.dataset, found.model) for found in evaluation.verdicts] == [
-        (dataset, model) for dataset in ("one", "two") for model in ("a", "b")
-    ]
-    Path("a.txt").write_text("", encoding="utf-8")
-    Path("b.txt").write_text("", encoding="utf-8")
-    assert len(evaluate(None, 4, gates=[gate]).verdicts) == 4  # also if no output can be read
-    assert [(line.dataset, line.measure) for line in evaluation.comparison_lines] == [("one", "r@3"), ("two", "r@3")]
 
 
 def test_records_are_read_by_it():

@@ -313,7 +313,6 @@ def test_what_cannot_be_is_refused_in_a_line(folder, old, new, message):
     Path("c.yaml").write_text(CONFIG.replace(old, new, 1))
     with pytest.raises(InputError) as error:
         evaluate_config("c.yaml")
-
     (line,) = error.value.lines
     assert line.startswith("c.yaml:")
     assert message in line
@@ -324,7 +323,6 @@ def test_a_missing_replicate_has_no_output_for_any_query(folder):
     listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]')
     Path("c.yaml").write_text(listed + gate)
     (verdict,) = evaluate_config("c.yaml").verdicts
-
     assert (verdict.outcome, verdict.estimate) == ("fail", pytest.approx(1 / 3))
     assert verdict.reason.startswith("replicate 9 of dense has no output (1 of 3): 33.33% of the judged queries are ")
 
@@ -333,7 +331,6 @@ def test_scores_of_replicates_are_those_of_the_family(folder):
     text = Path("runs-of/dense/seed-2.tsv").read_text().splitlines()
     Path("runs-of/dense/seed-2.tsv").write_text("\n".join(line for line in text if not line.startswith("q03")) + "\n")
     evaluation = evaluate_config("c.yaml")
-
     assert lines(evaluation)["rr"].n_missing == 1
     assert {line.replicate: line.n_missing for line in evaluation.replicates} == {"1": 0, "2": 1, "3": 0}
     assert dataclasses.asdict(evaluation.quality["web", "dense"])["n_missing_queries"] == 1

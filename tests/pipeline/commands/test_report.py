@@ -69,7 +69,6 @@ def test_the_same_record_gives_the_same_bytes(config, form):
 def test_a_page_made_later_is_that_of_the_record(config):
     config.write_text(config.read_text(encoding="utf-8").replace("report: false", "report: true"), encoding="utf-8")
     record = evaluated(config).record
-
     page = (record / "report.html").read_text(encoding="utf-8")
     (record / "report.html").unlink()
     assert report(record.name) == page

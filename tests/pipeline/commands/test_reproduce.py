@@ -80,9 +80,7 @@ def flip(path: Path, old: str, new: str) -> None:
 def test_a_record_is_identical_where_nothing_changed(folder):
     evaluation = evaluate(folder)
     before = sorted(folder.rglob("*"))
-
     found = check(evaluation)
-
     assert (found.verdict, found.n_moved, found.n_found, found.inputs, found.failures) == ("identical", 0, 0, (), ())
     assert found.files == ("summary.csv", "comparisons.csv", "curves.csv", "scores.parquet")
     assert sorted(folder.rglob("*")) == before
@@ -106,7 +104,6 @@ def test_gates_need_no_baseline(folder):
     evaluation = evaluate(folder, gates=gates)
     assert evaluation.verdicts
     shutil.rmtree(first.record)
-
     assert check(evaluation).verdict == "identical"
 
 
@@ -116,7 +113,6 @@ def test_what_failed_then_is_not_evaluated_now(folder):
     evaluation = evaluate(folder, {"web": WEB}, models=late)
     assert [failure.model for failure in evaluation.failures] == ["dense"]
     shutil.copy(lab / "web/bm25.txt", lab / "web/late.txt")
-
     assert check(evaluation).verdict == "identical"
 
 
@@ -197,9 +193,7 @@ def test_parts_that_moved_are_read_in_their_order(folder, in_parts):
     (folder / "archive").mkdir()
     (folder / "lab/parts/1.tsv").rename(folder / "archive/zzz")
     (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
-
     found = check(in_parts, inputs="archive")
-
     assert (found.verdict, found.n_found) == ("identical", 1)
 
 
@@ -219,18 +213,6 @@ def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
     (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"^bm25 on web: lab/parts/0\.tsv .* not found"):
         check(in_parts)
-
-
-def test_inputs_that_are_nowhere_are_all_named(folder, evaluation):
-    shutil.rmtree(folder / "lab/web")
-
-    with pytest.raises(InputError) as refused:
-        check(evaluation)
-    lines = str(refused.value).splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["judgments of web", "bm25 on web", "dense on web"]
-    assert all("name the folder that it moved to with --inputs" in line for line in lines)
-    with pytest.raises(InputError, match="not found there or in lab; restore it"):
-        check(evaluation, inputs="lab")
 
 
 def test_a_flipped_byte_is_named_with_the_figures_that_moved(folder):
@@ -266,9 +248,7 @@ def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
 def test_a_flipped_byte_in_a_moved_input_is_named_too(folder, evaluation):
     (folder / "lab").rename(folder / "archive")
     flip(folder / "archive/web/bm25.txt", "1", "2")
-
     found = check(evaluation, inputs="archive")
-
     (changed,) = found.inputs
     assert (changed.what, changed.found) == ("bm25 on web", "archive/web/bm25.txt")
     assert found.verdict == "different"
@@ -278,20 +258,16 @@ def test_the_right_file_is_preferred_to_a_changed_one(folder, evaluation):
     (folder / "archive").mkdir()
     shutil.copy(folder / "lab/web/judged.txt", folder / "archive/kept")
     flip(folder / "lab/web/judged.txt", "1", "2")
-
     found = check(evaluation, inputs="archive")
-
     assert (found.verdict, found.n_found, found.inputs) == ("identical", 1, ())
 
 
-def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder, evaluation):
+def test_inputs_that_changed_or_are_gone_are_named(folder, evaluation):
     with (folder / "lab/web/judged.txt").open("a", encoding="utf-8") as file:
         file.write("\n")
     found = check(evaluation)
     assert (found.verdict, found.n_moved, len(found.inputs)) == ("different", 0, 1)
 
-
-def test_unreadable_inputs_are_reported(folder, evaluation):
     judged, output = folder / "lab/web/judged.txt", folder / "lab/web/bm25.txt"
     kept = output.read_bytes()
     output.write_text("no ranking\n", encoding="utf-8")
@@ -305,6 +281,16 @@ def test_unreadable_inputs_are_reported(folder, evaluation):
     assert {figure.row[1] for figure in of_output.moved if figure.column == ""} == {"bm25"}
     assert "judged" in of_judgments.failures[0]
     assert of_judgments.n_moved == 0
+
+    shutil.rmtree(folder / "lab/web")
+
+    with pytest.raises(InputError) as refused:
+        check(evaluation)
+    lines = str(refused.value).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["judgments of web", "bm25 on web", "dense on web"]
+    assert all("name the folder that it moved to with --inputs" in line for line in lines)
+    with pytest.raises(InputError, match="not found there or in lab; restore it"):
+        check(evaluation, inputs="lab")
 
 
 def test_numbers_from_outside_are_inputs(folder):

@@ -119,7 +119,6 @@ def test_a_record_with_a_named_test_is_reproduced(tmp_path):
         tmp_path, lost(3), {"baseline": "base", "test": "t", "correction": "holm", "family": "measure"}
     )
     assert evaluation.record is not None
-
     found = rankledger.reproduce(str(evaluation.record), runs_dir=tmp_path / "again")
     assert found.verdict == "identical"
 

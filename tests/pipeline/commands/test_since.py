@@ -136,7 +136,7 @@ def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
         assert line.reference.startswith("bm25 in 20")
 
 
-def test_a_record_keeps_the_changes(nights):
+def test_a_record_keeps_the_changes_which_change_no_figure(nights, tmp_path):
     first, found = nights.evaluations[1], nights.evaluations[BROKEN + 1]
     again = rankledger.load(found.record)
 
@@ -146,8 +146,6 @@ def test_a_record_keeps_the_changes(nights):
     assert first.changes == ()
     assert not (first.record / "changes.csv").exists()
 
-
-def test_looking_back_changes_no_figure(nights, tmp_path):
     found = nights.evaluations[BROKEN]
     config = found.record.parent.parent.parent / "config.yaml"
     alone = evaluate(config, date=night(BROKEN), runs_dir=tmp_path, jobs=2)
@@ -194,7 +192,6 @@ def test_what_the_gates_pass_is_not_searched(config):
     evaluate(config, date=night(1))
     found = evaluate(config, date=night(2), overrides=['gates=[{"name": "floor", "measure": "rr", "at_least": 0.5}]'])
     line = line_of(found, "previous")
-
     assert line.difference == pytest.approx(-59 / 300 / 2)
     assert (line.decision, line.slice, line.slice_share) == ("worse", "", None)
 
@@ -220,7 +217,6 @@ def test_without_a_date_nothing_depends_on_the_day(config):
     evaluate(config, overrides=fixed, date="first")
     write_output(config.parent / night(2) / "bm25.txt", dict.fromkeys(QUERIES, 2))
     found = evaluate(config, overrides=fixed)
-
     assert line_of(found, "previous").first_seen == ""
     assert found.headline == "bm25 fell 0.500 since first."
 

@@ -43,7 +43,6 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 def test_slices_of_an_evaluation(searched):
     """rr of the 25 queries of `se` falls from 1 to 1/2, that of the others not; what was searched is a warning."""
     (line,) = searched.slice_changes
-
     assert (line.model, line.baseline, line.slice, line.change) == ("dense", "bm25", "market=se", -0.5)
     assert str(line) == SAID
     assert f"where rr of dense against bm25 on web changed: {SAID} (p ≤.0010)" in list(notes(searched))

@@ -131,6 +131,5 @@ def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
     config = write_config(tmp_path, {"stars": rating_collection(3, models=("bm25",))}, {"errors": ["rmse"]})
     first = evaluate(config, runs)
     delete_outputs(config)
-
     (failure,) = evaluate(first.record, runs).failures
     assert "file not found, and no output cache has it" in failure.reason

@@ -110,8 +110,6 @@ def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
     assert synced.reason == ""
     assert logged(runs) == before
 
-
-def test_a_deleted_run_stays_deleted(runs):
     client = client_of(f"sqlite:///{runs}/mlflow.db")
     (run,) = runs_in(client)
     client.delete_run(run.info.run_id)
@@ -273,9 +271,7 @@ def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, m
 
 def test_a_folder_of_records_may_be_anywhere(tmp_path):
     config = config_in(tmp_path / "configs", records="../kept")
-
     evaluation = rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False)
-
     assert evaluation.record.parent.resolve() == tmp_path / "kept"
     copy = yaml.safe_load((evaluation.record / "config.yaml").read_text(encoding="utf-8"))
     assert (evaluation.record / copy["records"]).resolve() == tmp_path / "kept"
@@ -285,9 +281,7 @@ def test_a_later_delivery_logs_the_same_as_an_immediate_one(runs, once):
     (runs / "mlflow.db").unlink()
     for receipt in runs.glob("records/*/receipt.json"):
         receipt.unlink()
-
     (synced,) = sync(runs_dir=runs)
-
     assert synced.reason == ""
     assert logged(runs) == logged(once)
 
@@ -331,7 +325,6 @@ def test_each_store_is_opened_once(stores, opened):
         for tracking in (ONE, OTHER, ONE, OTHER):
             with stores.at(tracking) as store:
                 assert store.public_uri == tracking.uri
-
     assert opened == ["http://one", "http://other"]
 
 
@@ -350,7 +343,6 @@ def test_a_store_that_refused_one_record_is_asked_for_the_next(stores):
     with stores:
         with pytest.raises(TrackingError), stores.at(ONE):
             raise TrackingError("refused")
-
         with stores.at(ONE) as store:
             assert store.public_uri == "http://one"
 

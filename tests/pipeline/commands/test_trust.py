@@ -97,9 +97,7 @@ def to(uri: str) -> Callable[[dict[str, Any]], object]:
 )
 def test_sync_sends_nothing_where_the_record_of_somebody_else_says(own, thief, uri, said):
     rewritten(own, to(uri.format(thief=thief.address)))
-
     (synced,) = sync(runs_dir=own.parents[1])
-
     assert said.format(thief=thief.address) in synced.reason
     assert SECRET not in synced.reason
     assert thief.sent == []
@@ -110,7 +108,6 @@ def test_sync_copies_nothing_to_where_the_record_of_somebody_else_says(own, thie
     assert [synced.uploaded for synced in sync(runs_dir=own.parents[1])] == [False]
     rewritten(own, records=f"file://{tmp_path}/elsewhere")
     assert [synced.uploaded for synced in sync(runs_dir=own.parents[1])] == [False]
-
     assert thief.sent == []
     assert not (tmp_path / "elsewhere").exists()
 
@@ -139,7 +136,6 @@ def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
     config.write_text(text, encoding="utf-8")
     monkeypatch.setenv("TEAM_USER", "ann")
     record = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
-
     assert read_record(record).is_trusted
     assert tracking_of(record, Workspace.open(record.parents[1])).uri == "https://ann@mlflow.internal"
 
@@ -176,7 +172,7 @@ def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
     assert old.is_dir()
 
 
-def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, run_cli):
+def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, run_cli, thief):
     rewritten(own, to("https://${TEAM_HOST}/x"))
     monkeypatch.setenv("TEAM_HOST", "mlflow.internal")
     problem = "tracking.uri: ${TEAM_HOST} is not in the record, whose config reads no variable of this machine."
@@ -185,8 +181,6 @@ def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, r
     assert problem in run_cli("evaluate", own, "--runs-dir", own.parents[1]).err
     assert tracking_of(own, Workspace.open(own.parents[1], tracking_uri="https://typed")).uri == "https://typed"
 
-
-def test_no_variable_outside_the_record_is_put_into_an_input(own, thief):
     rewritten(own, lambda config: config.update(slices=["${MLFLOW_TRACKING_TOKEN}"], tracking={"uri": "http://x"}))
     with pytest.raises(InputError, match=r"\$\{MLFLOW_TRACKING_TOKEN\} is not in the record"):
         open_record(own, tracking=True)

@@ -56,6 +56,13 @@ def test_a_record_that_all_agree_on(original, runs):
     assert found.witnesses == ("its receipt", f"the run {run_of(original, runs)} of MLflow")
     assert found.remarks == ()
 
+    (runs / "mlflow.db").unlink()
+
+    found = check(original, runs)
+    assert found.witnesses == ("its receipt",)
+    assert found.remarks == (f"{(runs / 'mlflow.db').resolve()}: no MLflow store found",)
+    assert not (runs / "mlflow.db").exists()
+
 
 def test_a_manifest_that_was_changed_is_denied_by_receipt_and_mlflow(original, runs):
     edit_manifest(original, runs)
@@ -71,15 +78,6 @@ def test_a_manifest_that_was_changed_is_denied_by_receipt_and_mlflow(original, r
     with pytest.raises(InputError, match=r"manifest.json: is not what was written .* of MLflow\)$"):
         check(original, runs)
     assert check(original, runs, tracking=False).witnesses == ()
-
-
-def test_a_store_that_cannot_be_asked_is_a_remark(original, runs):
-    (runs / "mlflow.db").unlink()
-
-    found = check(original, runs)
-    assert found.witnesses == ("its receipt",)
-    assert found.remarks == (f"{(runs / 'mlflow.db').resolve()}: no MLflow store found",)
-    assert not (runs / "mlflow.db").exists()
 
 
 def test_a_damaged_file_is_listed_with_all_others(original, runs):
