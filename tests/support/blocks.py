@@ -43,7 +43,6 @@ class DiverseQuery:
 
     @property
     def plain(self) -> PlainQuery:
-        """The query as a whole, in which a document has the greatest of its grades."""
         grades = {document: max(by_subtopic.values()) for document, by_subtopic in self.judged.items()}
         missed = tuple(grades[document] for document in grades if document not in self.ranking)
         return PlainQuery(tuple(grades.get(document) for document in self.ranking), missed)
@@ -72,11 +71,9 @@ class PlainCatalogue:
 
     @cached_property
     def times(self) -> dict[int, int]:
-        """How many queries consumed each document that anyone did."""
         return dict(Counter(document for consumed in self.consumed for document in set(consumed)))
 
     def feature(self, name: str, document: int) -> dict[int, float]:
-        """A document's `category` or `vector`, by column."""
         if document >= self.n_documents:
             return {}
         if name == "vector":
@@ -85,7 +82,6 @@ class PlainCatalogue:
 
 
 def ranked(*ranking: float | None, missed: Sequence[float] = (), n_documents: int | None = None) -> PlainQuery:
-    """The query whose documents have these grades, from rank 1 down."""
     return PlainQuery(tuple(ranking), tuple(missed), n_documents)
 
 
@@ -119,7 +115,6 @@ def judged_block(
 
 
 def plain_block(queries: Sequence[PlainQuery], *, padding: int = 0) -> JudgedBlock:
-    """The block of plain queries, in their order."""
     found = [
         [(rank, grade) for rank, grade in enumerate(query.ranking, start=1) if grade is not None] for query in queries
     ]
@@ -134,7 +129,6 @@ def plain_block(queries: Sequence[PlainQuery], *, padding: int = 0) -> JudgedBlo
 
 
 def diverse_block(queries: Sequence[DiverseQuery], *, padding: int = 0) -> JudgedBlock:
-    """The block of queries judged by subtopic, in their order."""
     subtopics = sorted({subtopic for query in queries for judged in query.judged.values() for subtopic in judged})
     retrieved = [
         [query.judged[document] for document in query.ranking if document in query.judged] for query in queries
@@ -156,7 +150,6 @@ def diverse_block(queries: Sequence[DiverseQuery], *, padding: int = 0) -> Judge
 
 
 def random_diverse_query(rng: np.random.Generator, *, n_subtopics: int = 6, depth: int = 25) -> DiverseQuery:
-    """A query of any number of subtopics, some of them without a relevant document, and any mix of documents."""
     documents = [f"d{number:02}" for number in range(30)]
     ranking = tuple(map(str, rng.permutation(documents)[: rng.integers(0, depth + 1)]))
     judged: dict[str, dict[int, float]] = {}
@@ -167,13 +160,11 @@ def random_diverse_query(rng: np.random.Generator, *, n_subtopics: int = 6, dept
 
 
 def columns(block: JudgedBlock, wanted: Sequence[int]) -> JudgedBlock:
-    """The block of these queries alone, with all its rows."""
     parts = {name: _frozen(np.ascontiguousarray(getattr(block, name)[..., list(wanted)])) for name in ARRAYS}
     return JudgedBlock(**parts)
 
 
 def random_query(rng: np.random.Generator, grades: Sequence[float], *, depth: int = 30) -> PlainQuery:
-    """A query with any mix of judged, unjudged, missed and absent documents, whose judgments take these grades."""
     share_judged = rng.choice([0.0, 0.3, 0.8, 1.0])
     ranking = [
         float(rng.choice(grades)) if rng.random() < share_judged else None for _ in range(rng.integers(0, depth + 1))
@@ -188,7 +179,6 @@ def ratings_block(
     predictions: Sequence[Sequence[float]],
     weights: Sequence[Sequence[float]] | None = None,
 ) -> RatingsBlock:
-    """The block of rating pairs given one list per query."""
     return RatingsBlock(
         query_ids=_frozen(np.array([f"u{query}" for query in range(len(ratings))], dtype=object)),
         ratings=_columns(ratings, np.nan, 0),
@@ -199,7 +189,6 @@ def ratings_block(
 
 
 def random_ratings(rng: np.random.Generator, n_queries: int) -> list[tuple[list[float], list[float]]]:
-    """Per query, what was rated and what was predicted; some queries have no pair."""
     sizes = [int(size) for size in rng.integers(0, 30, size=n_queries)]
     return [
         ([float(rating) for rating in rng.integers(1, 6, size=size)], [float(x) for x in rng.uniform(0.5, 5.5, size)])
@@ -222,7 +211,6 @@ def log_block(queries: Sequence[Sequence[Mapping[str, float]]]) -> LogBlock:
 
 
 def random_log(rng: np.random.Generator, n_queries: int) -> list[list[dict[str, float]]]:
-    """Per query, the rows that were shown, with every column; some queries have no row, or no weight or click."""
     queries: list[list[dict[str, float]]] = []
     for share in rng.uniform(0, 0.8, n_queries).tolist():
         rows = []
@@ -237,8 +225,6 @@ def random_log(rng: np.random.Generator, n_queries: int) -> list[list[dict[str, 
 
 
 def deeper_block(block: JudgedBlock, n_rows: int) -> JudgedBlock:
-    """The block with rows of padding below."""
-
     def padded(array: np.ndarray, value: float) -> np.ndarray:
         below = np.full((n_rows - len(array), array.shape[1]), value, dtype=array.dtype)
         return _frozen(np.vstack([array, below]))
@@ -254,12 +240,10 @@ def deeper_block(block: JudgedBlock, n_rows: int) -> JudgedBlock:
 
 
 def catalogue_block(lists: Sequence[Sequence[int]], n_documents: int, **known: Any) -> CatalogueBlock:
-    """The block of recommended lists, each of document codes from rank 1 down."""
     return CatalogueBlock(codes=_frozen(_columns(lists, -1, 0).astype(np.int32)), n_documents=n_documents, **known)
 
 
 def sparse(rows: Sequence[Mapping[int, float]]) -> Sparse:
-    """The matrix whose rows have these values in these columns."""
     columns = [column for row in rows for column in row]
     values = [row[column] for row in rows for column in row]
     starts = np.cumsum([0, *map(len, rows)])
@@ -267,7 +251,6 @@ def sparse(rows: Sequence[Mapping[int, float]]) -> Sparse:
 
 
 def recommended_block(found: PlainCatalogue) -> CatalogueBlock:
-    """The block of what is recommended and known of documents."""
     n_known = max([found.n_documents, *(document + 1 for consumed in found.consumed for document in consumed)])
     consumers = [set(consumed) for consumed in found.consumed if consumed]
     return catalogue_block(

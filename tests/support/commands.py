@@ -26,7 +26,6 @@ class Outcome(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The only line on stderr; nothing is on stdout. (After Ctrl-C click ends the line that `^C` stands on.)"""
         assert self.out == ""
         (line,) = self.err.removeprefix("\n").splitlines()
         return line
@@ -37,7 +36,6 @@ Command: TypeAlias = Callable[..., Outcome]
 
 @pytest.fixture
 def run_cli(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command line in the folder of the test; what was printed before a command is not of it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
 

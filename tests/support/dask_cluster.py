@@ -32,11 +32,9 @@ class DaskCluster:
 
     @property
     def address(self) -> str:
-        """What clients and workers connect to."""
         return f"tcp://127.0.0.1:{self.port}"
 
     def wait_for_workers(self, n_workers: int) -> None:
-        """Wait until so many workers are there."""
         with Client(self.address, timeout=300, set_as_default=False) as client:
             client.wait_for_workers(n_workers, timeout=300)
 
@@ -44,7 +42,6 @@ class DaskCluster:
     def worker(
         self, *, n_threads: int = 1, restarts: bool = False, environment: Mapping[str, str] | None = None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker; gives its process, or that of the nanny that starts it again whenever it dies."""
         command = ["worker", self.address, f"--nthreads={n_threads}", "--no-dashboard", "--death-timeout=60"]
         command += ["--nanny" if restarts else "--no-nanny", f"--preload={_PRELOAD}"]
         with _started(command, self.folder, environment or {}) as process:
@@ -53,7 +50,6 @@ class DaskCluster:
 
 @contextmanager
 def dask_cluster(folder: Path, *, allowed_failures: int = 0) -> Iterator[DaskCluster]:
-    """A scheduler without workers, which gives up what kills more of them than are allowed."""
     port = free_port()
     variables = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(allowed_failures)}
     command = ["scheduler", "--host=127.0.0.1", f"--port={port}", "--no-dashboard", "--no-show"]

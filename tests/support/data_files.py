@@ -30,7 +30,6 @@ FORMATS = tuple(SUFFIXES)
 
 
 def encode(rows: Plain, format: str, value: str = "relevance", names: Sequence[str] | None = None) -> bytes:
-    """The rows in a format; `value` names the third column, `names` all of them where they are not ours."""
     names = names or ("query_id", "doc_id", value)
     if format == "trec":
         line = "{} Q0 {} 1 {} tag\n" if value == "score" else "{} 0 {} {}\n"
@@ -49,7 +48,6 @@ def encode(rows: Plain, format: str, value: str = "relevance", names: Sequence[s
 
 
 def table_bytes(columns: Sequence[pa.Array], names: Sequence[str], *, row_group_size: int | None = None) -> bytes:
-    """Parquet of these columns."""
     sink = pa.BufferOutputStream()
     table = pa.Table.from_arrays(list(columns), names=list(names))
     parquet.write_table(table, sink, row_group_size=row_group_size)
@@ -57,17 +55,14 @@ def table_bytes(columns: Sequence[pa.Array], names: Sequence[str], *, row_group_
 
 
 def parquet_table(**columns: Any) -> bytes:
-    """Parquet of these columns, whose types are those that Arrow finds."""
     return table_bytes([pa.array(values) for values in columns.values()], [*columns])
 
 
 def json_lines(*objects: object) -> str:
-    """A line for each object."""
     return "".join(json.dumps(found) + "\n" for found in objects)
 
 
 def compress(data: bytes, ending: str) -> bytes:
-    """The bytes as a file whose name ends so: `.gz`, `.zst`, `.bz2`, `.xz`, `.zip` or nothing."""
     if ending in (".gz", ".bz2", ".xz"):
         return {".gz": gzip, ".bz2": bz2, ".xz": lzma}[ending].compress(data)
     if ending == ".zip":
@@ -76,7 +71,6 @@ def compress(data: bytes, ending: str) -> bytes:
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
-    """An archive of these files, by their names."""
     stored = io.BytesIO()
     with zipfile.ZipFile(stored, "w") as archive:
         for name, data in files.items():
@@ -85,7 +79,6 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def write(path: Path, data: bytes | str) -> str:
-    """The path as text, once the data are in a new file there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.write_bytes(data.encode() if isinstance(data, str) else data)
@@ -93,7 +86,6 @@ def write(path: Path, data: bytes | str) -> str:
 
 
 def contents(rows: Rows) -> list[tuple[str, str, float]]:
-    """The rows as plain tuples."""
     return [
         (rows.query_ids[code], document, value)
         for chunk in rows.chunks
@@ -113,7 +105,6 @@ def rows_of(rows: Plain, *, path: str = "rows", chunk: int | None = None) -> Row
 def rows_of_documents(
     documents: Sequence[pa.StringArray], queries: Sequence[str], values: Sequence[float], *, path: str = "rows"
 ) -> Rows:
-    """The rows of these chunks of documents."""
     codes = {query: code for code, query in enumerate(dict.fromkeys(queries))}
     chunks, begin = [], 0
     for part in documents:
@@ -130,25 +121,21 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 
 def refusal(function: Callable[..., Any], *args: Any, **options: Any) -> str:
-    """The one line with which the call is refused."""
     (message,) = findings(function, *args, **options)
     return message
 
 
 def findings(function: Callable[..., Any], *args: Any, **options: Any) -> list[str]:
-    """The lines with which the call is refused, one for each mistake."""
     with pytest.raises(InputError) as caught:
         function(*args, **options)
     return str(caught.value).split("\n")
 
 
 def place_of(format: str, row: int) -> int:
-    """The line (the row in Parquet), from 1, of the row (from 0) in what `encode` writes."""
     return row + 2 if format in ("tsv", "csv") else row + 1
 
 
 def names_place(message: str, path: str, number: int) -> bool:
-    """Whether a refusal says `path:number: …`, or `path: … (line number) …` or `(row number)`."""
     return message.startswith(f"{path}:{number}: ") or bool(
         message.startswith(f"{path}: ") and re.search(rf"\((line|row) {number}\)", message)
     )

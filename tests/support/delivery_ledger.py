@@ -34,7 +34,6 @@ class Ledger:
     _points: dict[str, set[tuple[str, int, int, float]]] = field(default_factory=lambda: defaultdict(set))
 
     def evaluation(self, series: str = "") -> list[Run]:
-        """The runs of one that the server has not seen yet: of two models, one without output, and its own."""
         self._names.append(f"nightly {len(self._names)}")
         self._series = series or self._names[-1]
         history = self._history()
@@ -55,7 +54,6 @@ class Ledger:
         return [*models, own]
 
     def haunted(self) -> list[Run]:
-        """The same, each run of which was created three times by requests whose answers were lost."""
         runs = self.evaluation()
         experiment = open_experiment(self.client, runs[-1], None)
         for run in runs * 3:
@@ -73,7 +71,6 @@ class Ledger:
             self._points[runs[-1].experiment].add((key, step, START, value + step))
 
     def deliver(self, runs: Sequence[Run]) -> Delivered:
-        """Deliver them through the proxy."""
         return deliver(self.client, runs, uri=self.proxy.uri, artifacts=self.record)
 
     def check(self, runs: Sequence[Run], delivered: Delivered) -> None:
@@ -97,14 +94,12 @@ class Ledger:
         assert {file.path for file in self.client.list_artifacts(delivered.run_id)} == FILES.keys()
 
     def check_history(self, *evaluations: Sequence[Run]) -> None:
-        """Assert that the history of evaluations has the points of these and of all checked before, each once."""
         (name,) = {run.experiment for runs in evaluations for run in runs}
         for history in (run.history for runs in evaluations for run in runs if run.history):
             self._points[name] |= {(key, history.step, history.end, value) for key, value in history.metrics.items()}
         assert self.points(name) == sorted(self._points[name])
 
     def points(self, name: str) -> Points:
-        """The points of a history, whose server is asked directly."""
         return points_in(f"http://{self.proxy.server}", name)["web", "bm25"]
 
     def _history(self) -> Run:
@@ -167,7 +162,6 @@ def ledger(folder: Path, server: str, database: Path) -> Iterator[Ledger]:
 def spoil_each(
     held: Ledger, fault: Fault, evaluation: Callable[[], Sequence[Run]], *, first: int = 1, step: int = 1
 ) -> int:
-    """Deliver evaluations, each with another exchange spoiled, and each again; gives how many exchanges one has."""
     at, limit = first, 1 if fault is Fault.LATE_RESPONSE else _LONG
     while at < 100:
         wanted = evaluation()

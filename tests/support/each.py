@@ -9,7 +9,6 @@ Test = Callable[..., None]
 
 
 def each(name: str, cases: Iterable[Any] | Mapping[str, Any]) -> Callable[[Test], Test]:
-    """A decorator: the test is called with every case in turn, and a failure names its case."""
     named = dict(cases) if isinstance(cases, Mapping) else {repr(case): case for case in cases}
     assert named
 

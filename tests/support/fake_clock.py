@@ -25,5 +25,4 @@ class Clock:
 
     @property
     def minutes(self) -> float:
-        """Since two o'clock."""
         return (self.time - TWO).total_seconds() / 60

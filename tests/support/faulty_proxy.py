@@ -64,7 +64,6 @@ class Proxy:
     _released: threading.Event = field(default_factory=threading.Event)
 
     def expect(self, fault: Fault | None = None, at: int = 0, meanwhile: Callable[[], object] = int) -> None:
-        """Count from 1 again, and spoil exchange `at`, once; what is held back is let go."""
         with self._lock:
             self._released.set()
             self._released = threading.Event()
@@ -73,7 +72,6 @@ class Proxy:
 
     @property
     def spoiled(self) -> bool:
-        """Whether the exchange that was to be spoiled has come."""
         return 0 < self._plan.at <= len(self.calls)
 
     def _next(self, call: Call) -> _Plan | None:
@@ -146,7 +144,6 @@ class _Handler(QuietHandler):
         self.end_headers()
 
     def handle_one_request(self) -> None:
-        """As it is, but a client that went away is no news."""
         try:
             super().handle_one_request()
         except ConnectionError:

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 
 
 def places(page: str, kind: str) -> set[str]:
-    """The names of a page's tables of a kind."""
     return {match["name"] for match in _pattern(kind).finditer(page)}
 
 
 def filled(page: str, kind: str, tables: Mapping[str, str]) -> str:
-    """The page with the tables in their places; others stay."""
     return _pattern(kind).sub(
         lambda match: f"{match[1]}\n{tables[match['name']]}\n\n{match[3]}" if match["name"] in tables else match[0],
         page,

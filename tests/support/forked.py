@@ -36,7 +36,6 @@ class Forked:
         self.returncode: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code; the signal, negative, where one ended it."""
         if self.returncode is None:
             self._status.settimeout(timeout)
             try:
@@ -47,7 +46,6 @@ class Forked:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What it printed and what it said on stderr, once nobody can add to them and it has ended."""
         pool = ThreadPoolExecutor(2)
         answers: list[Future[str]] = [pool.submit(pipe.read) for pipe in self._pipes]
         pool.shutdown(wait=False)
@@ -87,7 +85,6 @@ class Loaded:
         stdout: int | None = None,
         stderr: int | None = None,
     ) -> Forked:
-        """Run Python code with arguments, from its `main` on."""
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {"code": code, "arguments": [*arguments], "folder": str(folder), "environment": dict(environment)}
         out, theirs_out = (None, stdout) if stdout is not None else os.pipe()
@@ -103,7 +100,6 @@ class Loaded:
 
 @contextmanager
 def loaded(imports: Callable[[], None]) -> Iterator[Loaded]:
-    """A process that has called a function that imports, of a module; it starts at once, and ends with the block."""
     channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     code = (
         f"from {__name__} import serve; from {imports.__module__} import {imports.__name__}; serve({imports.__name__})"
@@ -117,7 +113,6 @@ def loaded(imports: Callable[[], None]) -> Iterator[Loaded]:
 
 
 def import_commands() -> None:
-    """Import what an evaluation, and the command line around it, needs."""
     from rankledger.pipeline.cli import app
 
     app._prepare()
@@ -133,7 +128,6 @@ def import_commands() -> None:
 
 
 def import_mlflow() -> None:
-    """Import what the process that talks to MLflow's server needs."""
     from rankledger.pipeline.delivery.mlflow import worker
 
     worker.load_mlflow()
@@ -146,7 +140,6 @@ def import_mlflow() -> None:
 
 
 def serve(imports: Callable[[], None]) -> None:
-    """Import, and fork for each request on stdin, a socket, until that is closed."""
     channel = socket.socket(fileno=os.dup(0))
     imports()
     gc.freeze()
@@ -164,7 +157,6 @@ def serve(imports: Callable[[], None]) -> None:
 
 
 def _attend(*ends: int, **request: Any) -> NoReturn:
-    """Fork the program, and say how it ended; until that was read its id is nobody else's."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *streams, status = ends
     with socket.socket(fileno=status) as said:
@@ -204,7 +196,6 @@ def _run(streams: Sequence[int], code: str, arguments: Sequence[str], folder: st
 
 
 def take(streams: Sequence[int], environment: Mapping[str, str]) -> None:
-    """Have these as stdin, stdout and stderr, and those variables."""
     for number, end in enumerate(streams):
         os.dup2(end, number)
         os.close(end)

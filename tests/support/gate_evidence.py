@@ -28,7 +28,6 @@ OLD = RecordedModel("dense", "then")
 
 
 def scores(model: ModelKey, values: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web") -> Scores:
-    """One model's scores of the queries q0, q1 and so on."""
     row = np.asarray(values, dtype=float)[np.newaxis]
     query_ids = np.array([f"q{query}" for query in range(row.shape[1])], dtype=object)
     name, record = (model, None) if isinstance(model, str) else (model.model, model.manifest_sha256)
@@ -37,14 +36,12 @@ def scores(model: ModelKey, values: npt.ArrayLike, measure: Measure = NDCG, data
 
 
 def before_and_after(before: npt.ArrayLike, after: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web"):
-    """The scores of `dense` and of its baseline."""
     return [scores("dense", after, measure, dataset), scores(OLD, before, measure, dataset)]
 
 
 def evidence(
     *results: Scores, groups: Mapping[str, Groups] | None = None, resamples: int = 1000, **further: object
 ) -> Evidence:
-    """The evidence of these scores; `dense` is compared with its baseline in every gate of a test."""
     samples, query_ids = {}, {}
     for dataset in dict.fromkeys(result.dataset for result in results):
         own = [result for result in results if result.dataset == dataset]
@@ -70,34 +67,28 @@ def evidence(
 
 
 def planned_gate(**fields: object) -> PlannedGate:
-    """A gate of `dense` on `web`, with fields of the plan and of the settings."""
     gate = PlannedGate(Gate.model_construct(name="gate"), (("web", "dense"),), (NDCG,))
     return change_gate(gate, **fields)
 
 
 def change_gate(gate: PlannedGate, **fields: object) -> PlannedGate:
-    """The gate with other fields of the plan and of the settings."""
     written = {key: fields.pop(key) for key in {*fields} & {*Gate.model_fields} - {"against"}}
     settings = gate.settings.model_copy(update=written)
     return replace(gate, settings=settings, **fields)  # type: ignore[arg-type]
 
 
 def no_drop(margin: float = 0.005, **fields: object) -> PlannedGate:
-    """A gate that holds `dense` on `web` against its baseline."""
     return planned_gate(margin=margin, **{"against": ACCEPTED, **fields})
 
 
 def floor(**fields: object) -> PlannedGate:
-    """A gate that holds a figure of `dense` on `web` to limits."""
     return planned_gate(**fields)
 
 
 def of_slice(verdicts: tuple[Verdict, ...], slice: str = "all") -> Verdict:
-    """The only verdict on that slice."""
     (found,) = [verdict for verdict in verdicts if verdict.slice == slice]
     return found
 
 
 def random_scores(n_queries: int, seed: int = 0) -> Floats:
-    """Scores of a middling model."""
     return np.random.default_rng(seed).beta(1.2, 1.8, n_queries)

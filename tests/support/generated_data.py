@@ -4,10 +4,6 @@ A search collection holds what tools disagree on: negative grades, equal scores,
 both signs, judged queries without output, output for queries that nobody judged, and ids beyond ASCII.
 """
 
-import csv
-import gzip
-import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import yaml
 from pyarrow import parquet
+
+from tests.support.data_files import compress, encode
 
 Table = Mapping[str, Mapping[str, float]]  # query, document, value
 Row = tuple[str, str, float]
@@ -81,14 +79,11 @@ def rows(table: Table, rng: np.random.Generator | None = None) -> list[Row]:
 
 def write_table(path: Path, found: Sequence[Row], value: str) -> Path:
     """Write rows as the path's ending says: .txt (TREC), .tsv, .csv, .jsonl or .parquet, then perhaps .gz or .zst."""
-    suffixes = [suffix for suffix in path.suffixes if suffix in (".gz", ".zst")]
-    data = _encoded(path.name.removesuffix("".join(suffixes)).rpartition(".")[2], found, value)
-    if suffixes == [".gz"]:
-        data = gzip.compress(data)
-    if suffixes == [".zst"]:
-        data = pa.compress(data, codec="zstd", asbytes=True)
+    compression = path.suffix if path.suffix in (".gz", ".zst") else ""
+    ending = path.name.removesuffix(compression).rpartition(".")[2]
+    data = encode(found, "trec" if ending == "txt" else ending, value)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    path.write_bytes(compress(data, compression))
     return path
 
 
@@ -195,23 +190,3 @@ def _ranking(rng: np.random.Generator, documents: Sequence[str]) -> dict[str, fl
     special = [1.0, 1.0 + 1e-9, 2.5, -3.25, 0.0, -0.0, 1e-50, -1e-50]
     scores = rng.choice([*special, *rng.normal(size=int(rng.integers(1, 20)))], size=len(retrieved))
     return {str(document): float(score) for document, score in zip(retrieved, scores, strict=True)}
-
-
-def _encoded(ending: str, found: Sequence[Row], value: str) -> bytes:
-    names = ("query_id", "doc_id", value)
-    if ending == "txt":
-        line = "{} Q0 {} 1 {} tag\n" if value == "score" else "{} 0 {} {}\n"
-        return "".join(line.format(*row) for row in found).encode()
-    if ending == "tsv":
-        return "".join("\t".join(map(str, row)) + "\n" for row in [names, *found]).encode()
-    if ending == "csv":
-        text = io.StringIO()
-        csv.writer(text).writerows([names, *found])
-        return text.getvalue().encode()
-    if ending == "jsonl":
-        return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in found).encode()
-    queries, documents, values = (list(column) for column in zip(*found, strict=True))
-    table = pa.table([pa.array(queries), pa.array(documents), pa.array(values, pa.float64())], names=names)
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink)
-    return sink.getvalue().to_pybytes()

@@ -25,13 +25,11 @@ class GitHub:
     denied: bool = False  # whether the token may not write, as on a pull request from a fork
 
     def say(self, body: str, login: str = BOT) -> dict[str, Any]:
-        """Add a comment."""
         comment = {"id": 1_000 + len(self.comments), "body": body, "user": {"login": login}}
         self.comments.append(comment)
         return comment
 
     def answer(self, method: str, url: str, data: Any) -> tuple[int, Any]:
-        """The status and the body that GitHub answers with."""
         parts, query = urlsplit(url), parse_qs(urlsplit(url).query)
         if parts.path == "/repos/team/search/issues/7/comments" and method == "GET":
             size, page = int(query["per_page"][0]), int(query["page"][0])

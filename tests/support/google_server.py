@@ -29,14 +29,12 @@ class Handler(RequestHandler):  # type: ignore[misc]
     one_at_a_time = threading.Lock()
 
     def parse_request(self) -> bool:
-        """Take a request; those of the XML API have none of the other's paths."""
         is_parsed: bool = super().parse_request()
         if is_parsed and not self.path.startswith(("/storage/", "/upload/", "/download/")):
             setattr(self, f"do_{self.command}", self.answer_xml)
         return is_parsed
 
     def answer_xml(self) -> None:
-        """Answer a request of the XML API."""
         url = urlsplit(self.path)
         bucket, _, name = unquote(url.path[1:]).partition("/")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

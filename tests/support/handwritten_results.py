@@ -21,7 +21,6 @@ Figures = Mapping[str, Mapping[str, float | None]]
 
 
 def estimates(dataset: str, figures: Figures, slice: str = "all", n_queries: int = 300) -> list[Estimate]:
-    """The lines of a dataset."""
     return [
         Estimate(dataset, model, slice, measure, value, *_ends(value), 0.01, n_queries, 0, 0, n_queries)
         for model, own in figures.items()
@@ -67,7 +66,6 @@ def page(
     lead: Mapping[str, str] | None = None,
     **manifest: Any,
 ) -> Page:
-    """A page of these figures; higher is better by default."""
     models = [*(line.model for line in lines), *(failure.model for failure in failures)]
     measures = dict.fromkeys(line.measure for line in lines)
     datasets = dict.fromkeys(line.dataset for line in lines)

@@ -15,7 +15,6 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
-    """Serve for as long as the block runs, and yield the address."""
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         server.daemon_threads = True
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

@@ -27,7 +27,6 @@ def manifest(
     failed: Iterable[str] = (),
     **changes: Any,
 ) -> dict[str, Any]:
-    """What `manifest.json` holds, but for what `write_record` adds."""
     tasks = {(line.dataset, line.model): line.n_queries for line in lines if line.dataset != "*"} | dict(queries or {})
     measures = dict.fromkeys(line.measure for line in lines)
     refused = [("web", model) for model in failed]
@@ -70,12 +69,10 @@ def manifest(
 
 
 def description(name: str = "nightly", **changes: Any) -> Manifest:
-    """The same, typed, before its record is written."""
     return Manifest.model_validate_json(json.dumps(manifest(name, **changes), default=lambda part: part.model_dump()))
 
 
 def whole(said: Mapping[str, Any]) -> Manifest:
-    """A manifest that says this; parts that are left out, of its datasets, models and so on, too, are filled in."""
     plain = manifest(said.get("name", "nightly"), files=dict.fromkeys(_FILES, _NOTHING))
     plain |= json.loads(json.dumps(dict(said), default=lambda part: part.model_dump()))
     datasets = {name: _dataset(name, (), {}) | own for name, own in plain["datasets"].items()}
@@ -110,7 +107,6 @@ _COMPARISON = {"baseline": "bm25", "measures": None, "test": "t", "permutations"
 
 
 def forge(record: Path, name: str, data: bytes) -> None:
-    """Write a file of a record, and its hash into the manifest."""
     (record / name).write_bytes(data)
     said = json.loads((record / "manifest.json").read_bytes())
     said["files"][name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
@@ -163,14 +159,12 @@ def _output(dataset: str, model: str) -> dict[str, Any]:
 
 
 def record_of_tables(path: Path, manifest: Manifest, **tables: tuple[Any, ...]) -> Evaluation:
-    """A record with these tables and no others, whose files nobody reads."""
     return Evaluation(manifest, Tables(tables), path)
 
 
 def write_tables(
     folder: Path, manifest: Manifest, tables: Mapping[str, Any], results: Sequence[Scores] = (), **options: Any
 ) -> Evaluation:
-    """Write a record with these tables into a folder of records."""
     path = folder / manifest.evaluation_id
     evaluation = Evaluation(manifest, Tables({**tables, "results": tuple(results)}), path)
     return write_record(evaluation, **{"config": "", **options})
@@ -183,7 +177,6 @@ def make_evaluation(evaluation_id: str = "20261120T020000Z-nightly-1f0c9a2b", **
 
 
 def change_evaluation(evaluation: Evaluation, **changes: Any) -> Evaluation:
-    """The evaluation with other tables, or with what its properties then say, which nobody checks."""
     manifest, said = evaluation.manifest, dict[str, Any]()
     rows = {name: tuple(changes.pop(name)) for name in (*TABLES, "results") if name in changes}
     if "record" in changes:

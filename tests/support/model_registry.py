@@ -19,13 +19,11 @@ class Registry:
 
     @property
     def client(self) -> Any:
-        """MLflow's own client."""
         from mlflow import MlflowClient
 
         return MlflowClient(tracking_uri=self.uri)
 
     def fill(self, n_versions: int) -> None:
-        """Register the model, with so many versions that nothing is known of."""
         experiment = self.client.create_experiment(f"training of {self.name}")
         self.client.create_registered_model(self.name)
         for _ in range(n_versions):
@@ -33,7 +31,6 @@ class Registry:
             self.client.create_model_version(self.name, f"models:/{model.model_id}", model_id=model.model_id)
 
     def tags(self, version: int) -> Mapping[str, str]:
-        """The tags of a version."""
         return dict(self.client.get_model_version(self.name, str(version)).tags)
 
     def tag(self, version: int, key: str, value: str) -> None:
@@ -45,7 +42,6 @@ class Registry:
         self.client.set_registered_model_alias(self.name, alias, str(version))
 
     def holder(self, alias: str = "champion") -> int | None:
-        """The version that has the alias."""
         aliases = self.client.get_registered_model(self.name).aliases
         return int(aliases[alias]) if alias in aliases else None
 

@@ -1,4 +1,4 @@
-"""Small nights in the working folder: a config, judgments of one document for each query, and outputs that rank it."""
+"""Small nights: a config, judgments of one document for each query, and outputs that rank it."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 
-def write_config(**sections: Any) -> Path:
+def write_config(folder: str | Path = "", **sections: Any) -> Path:
     """Write `config.yaml`: without other sections it evaluates the judgments by rr, without MLflow and a page."""
     config = {
         "name": "nightly",
@@ -17,7 +17,7 @@ def write_config(**sections: Any) -> Path:
         "tracking": {"enabled": False},
         "report": False,
     }
-    path = Path("config.yaml")
+    path = Path(folder) / "config.yaml"
     path.write_text(yaml.safe_dump(config | sections, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return path
 

@@ -37,7 +37,6 @@ class ObjectStore:
     _names: list[str] = field(default_factory=list)
 
     def bucket(self) -> Callable[[str], str]:
-        """Make a bucket; gives what makes URLs of paths in it."""
         name = f"eval-{len(self._names)}"
         self.make(name)
         self._names.append(name)
@@ -46,7 +45,6 @@ class ObjectStore:
 
 @contextmanager
 def azure_server(folder: Path) -> Iterator[ObjectStore]:
-    """Azurite, with an account of its own."""
     assert _AZURITE.exists(), "Azurite is not installed: run tests/system/install.sh"
     port = free_port()
     address = f"127.0.0.1:{port}"
@@ -65,7 +63,6 @@ def azure_server(folder: Path) -> Iterator[ObjectStore]:
 
 @contextmanager
 def google_server(folder: Path) -> Iterator[ObjectStore]:
-    """An emulator of Google's two APIs."""
     port = free_port()
     address = f"127.0.0.1:{port}"
     command = [sys.executable, str(Path(__file__).with_name("google_server.py")), str(port)]

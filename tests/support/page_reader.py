@@ -29,7 +29,6 @@ class Table:
     groups: list[Group] = field(default_factory=list)
 
     def cells(self, group: Group) -> list[Mapping[str, str]]:
-        """A group's rows by the heads of the columns."""
         return [dict(zip(self.heads, row, strict=True)) for row in group.rows]
 
 
@@ -44,7 +43,6 @@ class Chart:
 
     @property
     def rows(self) -> Sequence[Mapping[str, str]]:
-        """The rows of its data."""
         return list(csv.DictReader(io.StringIO(self.data)))
 
 
@@ -59,7 +57,6 @@ class Said:
 
 
 def read_page(html: str) -> Said:
-    """Read a page; asserts that every element is closed where it should be."""
     reader = _Reader()
     reader.feed(html)
     reader.close()

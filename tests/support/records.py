@@ -6,11 +6,9 @@ from typing import Any
 
 
 def manifest_of(record: Path) -> dict[str, Any]:
-    """The JSON of its manifest."""
     found: dict[str, Any] = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
     return found
 
 
 def figures_of(record: Path) -> tuple[bytes, ...]:
-    """The bytes of the files that hold its figures."""
     return tuple((record / name).read_bytes() for name in ("scores.parquet", "summary.csv"))

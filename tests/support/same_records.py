@@ -16,7 +16,6 @@ NOT_COMPARED = {  # paths start in the checkout; the page shows the id and the t
 
 
 def differences(before: Path, after: Path) -> Iterator[str]:
-    """What differs between two files of the same name, a line each."""
     if not before.exists() or not after.exists():
         yield f"{after.name}: only {'after' if after.exists() else 'before'}"
     elif after.name == "manifest.json":

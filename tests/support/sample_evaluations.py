@@ -11,7 +11,14 @@ import yaml
 from pyarrow import parquet
 
 import rankledger
-from tests.support.generated_data import Collection, rating_collection, search_collection, write_config, write_table
+from tests.support.generated_data import (
+    Collection,
+    rating_collection,
+    rows,
+    search_collection,
+    write_config,
+    write_table,
+)
 
 MODELS = ("bm25", "dense", "hybrid", "lost")
 LEAD = "ndcg@10"  # the second of its suite
@@ -113,9 +120,9 @@ def hostile(folder: Path, n_queries: int = 2) -> Path:
         model: {query: {document: float(rng.random()) for document in documents} for query in queries}
         for model in HOSTILE
     }
-    write_table(folder / "judgments.parquet", _rows(judged), "relevance")
+    write_table(folder / "judgments.parquet", rows(judged), "relevance")
     for model, output in outputs.items():
-        write_table(folder / f"{model}.parquet", _rows(output), "score")
+        write_table(folder / f"{model}.parquet", rows(output), "score")
     tags = ["<i>a</i>", "</td></tr>&", "\u202eback"]
     kinds = [tags[place % 3] for place in range(len(queries))]
     texts = [HOSTILE_TEXT] * len(queries)
@@ -175,7 +182,3 @@ def _amended(path: Path, **sections: Mapping[str, Mapping[str, Any]]) -> Path:
             config[section][name] |= more
     path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return path
-
-
-def _rows(table: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str, float]]:
-    return [(query, document, value) for query, values in table.items() for document, value in values.items()]

@@ -57,7 +57,6 @@ def compared(model: str, difference: float, **changes: Any) -> Comparison:
 
 
 def verdict(**changes: Any) -> Verdict:
-    """A verdict that fails: `dense` dropped against what was accepted."""
     line = Verdict(
         gate="no-drop",
         dataset="web",
@@ -78,7 +77,6 @@ def verdict(**changes: Any) -> Verdict:
 
 
 def manifest(**changes: Any) -> dict[str, Any]:
-    """What the record says beside the figures."""
     file = {"path": "web/qrels.tsv", "size": 1234, "sha256": "ab" * 32}
     meant = {
         "title": "nDCG",
@@ -142,7 +140,6 @@ def manifest(**changes: Any) -> dict[str, Any]:
 
 
 def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
-    """The page of an evaluation."""
     models = {"bm25": 0.5, "dense": 0.47, "hybrid": 0.55}
     evaluation = make_evaluation(
         evaluation_id="20261121T020000Z-nightly-2f0c9a2b",

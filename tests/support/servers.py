@@ -28,7 +28,6 @@ _PASSWORD = "s3cret9"
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -41,7 +40,6 @@ def free_port() -> int:
 def mlflow_server(
     folder: Path, store: str, *, artifacts: str = "", port: int = 0, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """MLflow's own server on a store; gives its address."""
     port = port or free_port()
     command = [sys.executable, "-m", "mlflow", "server", "--host=127.0.0.1", f"--port={port}", "--workers=1"]
     command += [f"--backend-store-uri={store}", f"--artifacts-destination={artifacts or folder / 'served'}"]
@@ -98,14 +96,12 @@ class PostgreSQL:
     _names: list[str] = field(default_factory=list)
 
     def database(self, template: str = "template0") -> str:
-        """Make a database; gives its URI, with a password and MLflow's driver. The template is a database's URI."""
         name = f"mlflow{len(self._names)}"
         self.ask(f'create database {name} template "{urlsplit(template).path.strip("/") or template}"')
         self._names.append(name)
         return f"postgresql+psycopg://mlflow:{_PASSWORD}@127.0.0.1:{self.port}/{name}"
 
     def ask(self, query: str, database: str = "postgres") -> list[tuple[object, ...]]:
-        """The rows of a query; `database` is a name, or a URI of `database()`."""
         import psycopg
 
         name = urlsplit(database).path.strip("/")
@@ -117,7 +113,6 @@ class PostgreSQL:
 
 @contextmanager
 def postgresql() -> Iterator[PostgreSQL]:
-    """A cluster of its own, which asks for a password; as `postgres` or `nobody` where root asks, whom it refuses."""
     programs = _programs()
     owner = _unprivileged() if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="postgresql-") as home:  # pytest's own folders are closed to other users
@@ -185,7 +180,6 @@ class S3:
     _names: list[str] = field(default_factory=list)
 
     def bucket(self) -> str:
-        """Make a bucket; gives its URI."""
         import boto3
 
         name = f"eval-{len(self._names)}"

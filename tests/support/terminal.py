@@ -24,7 +24,6 @@ _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def plain(text: str) -> str:
-    """The letters of what was written, without what steers the terminal."""
     return _SEQUENCE.sub("", text)
 
 
@@ -65,7 +64,6 @@ class Terminal:
         self.written = ""
 
     def wait_for(self, *texts: str) -> None:
-        """Read until all of them were written, in any order."""
         end = time.monotonic() + _PATIENCE
         while not all(text in plain(self.written) for text in texts):
             assert self._open, f"it ended without {texts}: {self.written!r}"
@@ -73,16 +71,13 @@ class Terminal:
             self._read()
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         self._process.send_signal(signal.SIGINT)
 
     def hang_up(self) -> None:
-        """Go away, as a window does that is closed."""
         self._open = False
         os.close(self._screen)
 
     def end(self) -> int:
-        """Read to the end; gives the exit code."""
         while self._open:
             self._read()
             if not self._open:

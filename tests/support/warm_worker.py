@@ -29,7 +29,6 @@ COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.work
 
 @contextmanager
 def warm_workers(template: Path) -> Iterator[None]:
-    """While every `TrackingStore` of this process forks its own, and stores are copies of a template."""
     parent = Parent(template)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=parent.fork))
@@ -47,7 +46,6 @@ class Parent:
         self._loaded: Loaded | None = None
 
     def fork(self, command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> "Worker":
-        """What `subprocess.Popen` gives for the command, forked."""
         assert command == COMMAND
         with self._lock:
             self._loaded = self._loaded or self._kept.enter_context(loaded(import_stores))
@@ -59,7 +57,6 @@ class Parent:
         return Worker(forked, ask, answers)
 
     def end(self) -> None:
-        """End it, if it was started."""
         self._kept.close()
 
 
@@ -78,13 +75,11 @@ def import_stores() -> None:
 
 
 def serve(template: Path) -> None:
-    """Serve as the MLflow worker does, with copies of the template for fresh stores."""
     worker._make = partial(_copy, template)
     worker.main()
 
 
 def migrated(template: Path) -> Path:
-    """The template; made if it is not there."""
     with FileLock(f"{template}.lock"):
         if not template.exists():
             _make(template)

@@ -22,7 +22,6 @@ class Post:
 
     @property
     def message(self) -> Any:
-        """The body as JSON."""
         return json.loads(self.body)
 
 
@@ -39,7 +38,6 @@ class Receiver:
 
     @property
     def ids(self) -> list[str]:
-        """The id of each post."""
         return [post.headers["idempotency-key"] for post in self.posts]
 
 

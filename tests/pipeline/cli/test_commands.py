@@ -74,7 +74,6 @@ def boom(error: BaseException) -> Callable[..., Any]:
 
 
 def is_recorded(runs: Path) -> bool:
-    """Return whether there is any file but those of the output cache."""
     return any(path.is_file() for path in runs.rglob("*") if path.relative_to(runs).parts[0] != "cache")
 
 
@@ -92,7 +91,6 @@ def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
 
 
 def test_json_is_one_object_and_nothing_else(run_cli, config, tmp_path):
-    """Also with figures near the end of the doubles' range, which make no `Infinity`."""
     outcome = run_cli("evaluate", str(config), "--no-tracking", "--json")
     found = json.loads(outcome.out, parse_constant=lambda word: pytest.fail(word))
 
@@ -292,7 +290,6 @@ def test_wrong_options_are_refused(run_cli, config):
     ids=["missing", "twice"],
 )
 def test_an_output_that_is_refused_leaves_the_others(run_cli, config, tmp_path, text, said):
-    """Exit 4 of `validate`, `evaluate` and `evaluate --json`, each with the reason."""
     path, said = config.parent / "web" / "dense.txt", said.format(config=config)
     path.unlink() if text is None else path.write_text(text, encoding="utf-8")
 

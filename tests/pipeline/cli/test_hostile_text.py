@@ -85,7 +85,6 @@ def test_ids_and_paths_of_inputs(run_cli: Command, config, tmp_path, text):
 
 
 def edited(record: Path, text: str) -> None:
-    """A record whose manifest names models and places as somebody else may have."""
     manifest: dict[str, Any] = manifest_of(record)
     manifest |= {"name": text, "date": text, "config": text, "records": text, "user": text}
     manifest["models"] = {text: {"params": {}, "tags": {}, "owner": text, "model_id": None, "model_uri": None}}

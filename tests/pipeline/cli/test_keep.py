@@ -116,7 +116,6 @@ RECORDS = Path("runs/records")
 
 
 def test_it_says_where_the_site_is_and_what_was_read(run_cli):
-    """All records first, then the new one alone; one that cannot be read is named on stderr, and the exit code is 0."""
     night(RECORDS, 0)
     night(RECORDS, 0, name="weekly")
     first = run_cli("site", "--output", "out")

@@ -325,7 +325,6 @@ def test_a_failure_that_stays_and_was_never_told_is_told_of_the_newest_night(hoo
 
 
 def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
-    """The log of alerts is gone, as after a kill right behind the record: `sync` finds the record and sends."""
     write_config()
     night(11, BAD)
     LOG.unlink()
@@ -393,7 +392,6 @@ sys.exit("the pager is off" if not pathlib.Path("on").exists() else 0)
 
 
 def test_a_program_that_is_not_there_is_named(run_cli):
-    """The night ends as its gates say; a line on stderr names the program, and the command that sends it later."""
     write_config({"command": ["no-such-pager"]})
     nights.write_ranking("2026-11-11.txt", dict.fromkeys(QUERIES, BAD))
     outcome = run_cli("nightly", "config.yaml", "--date", "2026-11-11")
@@ -524,7 +522,6 @@ GATES = ["no-drop", "floor", "ceiling"]
 
 @pytest.fixture
 def night_of_one_cause(folder, run_cli, monkeypatch):
-    """A night without the output of bm25, on which three gates have four verdicts each; dense and sparse pass."""
     nights.write_judgments(QUERIES)
     for model in ("dense", "sparse"):
         nights.write_ranking(f"{model}.txt", dict.fromkeys(QUERIES, 1))

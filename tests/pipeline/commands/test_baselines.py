@@ -33,13 +33,11 @@ RATED = rating_collection(41, n_users=10)
 
 
 def evaluated(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Path:
-    """The record of an evaluation in that folder."""
     config = write_config(folder, {"web": collection}, suites, **sections)
     return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs").record
 
 
 def remove_outputs(record: Path) -> None:
-    """Delete the outputs of a record, which would be read again."""
     for output in read_record(record).manifest.outputs:
         for file in output.files:
             Path(file.path).unlink()

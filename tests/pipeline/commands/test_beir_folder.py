@@ -29,7 +29,6 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 def config(measures: list[str], **dataset: object) -> Path:
-    """A config of the folder."""
     datasets = {"nf": {"judgments": "nfcorpus", **dataset}}
     return write_config(datasets=datasets, models={"a": {"outputs": "run.txt"}}, suites={"s": measures})
 

@@ -39,7 +39,6 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluated(date: str | None, runs_dir: str = "runs", **sections: Any) -> Evaluation:
-    """The evaluation of a night; without a date that of the last one's files."""
     night = "{date}" if date else "2026-11-20"
     config = {
         "name": "nights",

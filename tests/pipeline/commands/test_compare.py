@@ -32,7 +32,6 @@ COMPLETE = {"name": "complete", "max_missing": "100%"}  # which every output pas
 
 
 def ranking(*documents: str) -> dict[str, float]:
-    """Documents in this order, by falling scores."""
     return {document: float(len(documents) - place) for place, document in enumerate(documents)}
 
 

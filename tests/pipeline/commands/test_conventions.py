@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
+from tests.support.nights import write_config
 from tests.support.records import manifest_of
 
 JUDGED = "q1 0 a 1\nq1 0 b 0\nq1 0 n -1\nq2 0 a 1\nq3 0 z 0\n"
@@ -17,20 +17,11 @@ RANKED = "q1 Q0 u 1 5 m\nq1 Q0 b 2 4 m\nq1 Q0 a 3 4 m\nq1 Q0 n 4 1 m\nq3 Q0 z 1 
 
 
 def evaluated(folder: Path, conventions: Any, *measures: str, **config: Any) -> Evaluation:
-    """The evaluation of the two files under these conventions."""
     (folder / "qrels.txt").write_text(config.pop("judged", JUDGED), encoding="utf-8")
     (folder / "run.txt").write_text(config.pop("ranked", RANKED), encoding="utf-8")
-    data = {
-        "name": "choices",
-        "datasets": {"d": {"judgments": "qrels.txt"}},
-        "models": {"m": {"outputs": "run.txt"}},
-        "suites": {"s": list(measures)},
-        "conventions": conventions,
-        "bootstrap": {"resamples": 100},
-        **config,
-    }
-    (folder / "config.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    return rankledger.evaluate_config(folder / "config.yaml", runs_dir=folder / "runs", tracking=False)
+    config |= {"datasets": {"d": {"judgments": "qrels.txt"}}, "models": {"m": {"outputs": "run.txt"}}}
+    path = write_config(folder, suites={"s": [*measures]}, conventions=conventions, **config)
+    return rankledger.evaluate_config(path, runs_dir=folder / "runs", tracking=False)
 
 
 def figures(evaluation: Evaluation) -> list[float | None]:

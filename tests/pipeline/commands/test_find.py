@@ -213,7 +213,6 @@ ELSEWHERE = "Only the records in runs/records are used. Check the place."
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
-    """A record in the folder `far` that its config names, of a user who has no other."""
     data = {"web": search_collection(3, n_queries=6)}
     config = write_config(tmp_path, data, {"search": ["ap"]}, report=False, records="far", name="places")
     return rankledger.evaluate_config(config, runs_dir=tmp_path / "runs", tracking=False).record

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.gates.verdicts import Verdict
@@ -20,6 +19,7 @@ from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
 from rankledger.pipeline.report.changes import history_tables
 from rankledger.pipeline.support.errors import InputError
+from tests.support import nights
 from tests.support.generated_data import search_collection, write_config
 from tests.support.records import manifest_of
 
@@ -36,7 +36,6 @@ def resting(judgments: str = "j0", definition: str = "f0", **further: str) -> di
 
 
 def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None = 0.02, **changes: Any) -> HistoryEntry:
-    """An evaluation of bm25 on web, two in the morning after the night."""
     line = Estimate("web", "bm25", "all", "ap", estimate, 0.3, 0.5, std_error, 300, 0, 0)
     created = datetime(2026, 1, 2, 2, tzinfo=UTC) + timedelta(days=night)
     return replace(
@@ -286,16 +285,10 @@ def evaluate(n_documents: int, date: str) -> Evaluation:
     )
     Path("bm25.txt").write_text(ranked)
     Path("documents.tsv").write_text("doc_id\n" + "".join(f"a{n}\nb{n}\nc{n}\n" for n in range(n_documents // 3)))
-    config = {
-        "name": "web",
-        "datasets": {"web": {"judgments": "qrels.txt", "documents": "documents.tsv"}},
-        "models": {"bm25": {"outputs": "bm25.txt"}},
-        "suites": {"search": ["fallout@10", "rr"]},
-        "bootstrap": {"resamples": 200},
-        "gates": [GATE],
-    }
-    Path("web.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    return rankledger.evaluate_config("web.yaml", tracking=False, date=date)
+    datasets = {"web": {"judgments": "qrels.txt", "documents": "documents.tsv"}}
+    models, suites = {"bm25": {"outputs": "bm25.txt"}}, {"search": ["fallout@10", "rr"]}
+    nights.write_config(name="web", datasets=datasets, models=models, suites=suites, gates=[GATE], report=True)
+    return rankledger.evaluate_config("config.yaml", tracking=False, date=date)
 
 
 @pytest.fixture

@@ -49,13 +49,10 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 def config(**sections: Any) -> Path:
-    """A config of a good output, but for these sections."""
     return write_config(**{"models": {"good": {"outputs": "good.txt"}}, **sections})
 
 
 class HangsUp(socketserver.BaseRequestHandler):
-    """An object store that hangs up on whoever asks, and counts them."""
-
     asked = 0
 
     def handle(self) -> None:

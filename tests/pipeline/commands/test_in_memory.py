@@ -309,7 +309,6 @@ def test_ranks_and_subtopics_need_a_table() -> None:
 
 
 def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path):
-    """The digest is that of the rows, whatever holds them, and another for other rows."""
     digests = set()
     for name in ("mapping", "generator", "pandas", "categorical", "stream"):
         evaluation = in_memory(WEB, CONTAINERS[name], record=True, runs_dir=tmp_path)
@@ -520,7 +519,6 @@ def test_what_was_seen_in_training_is_a_setting() -> None:
 
 
 def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
-    """`tracking=True` records what was in memory and logs it to the sqlite store of the runs folder."""
     from mlflow import MlflowClient
 
     evaluation = in_memory(WEB, CONTAINERS["pandas"], tracking=True, runs_dir=tmp_path)
@@ -575,7 +573,6 @@ def test_a_metric_may_be_an_object(measures, expected, backend):
 
 
 def test_an_evaluation_by_metrics_that_are_objects_is_whole(tmp_path):
-    """It explains a score (1 / 2 of the only relevant document), compares, reports, and is kept."""
     outputs = {"bm25": RUN, "dense": {"q1": {"d1": 1.0}, "q2": {"d3": 1.0}}}
     found = rankledger.evaluate(JUDGED, outputs, [HALVED], settings=FEW, record=True, runs_dir=tmp_path)
 

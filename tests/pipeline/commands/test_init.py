@@ -82,7 +82,6 @@ def test_trec_text(tmp_path):
 
 @pytest.mark.parametrize("ending", ["tsv", "csv", "parquet"])
 def test_tables_with_queries_and_documents(tmp_path, ending):
-    """Each table is known by its columns; a queries table and a catalogue have their keys."""
     write(tmp_path / f"qrels.{ending}", TABLE, JUDGED)
     write(tmp_path / f"queries.{ending}", ("query_id", "text"), [(query, "why") for query in QUERIES])
     write(tmp_path / f"corpus.{ending}", ("doc_id", "title"), [(f"d{number}", "what") for number in range(9)])
@@ -373,7 +372,6 @@ def test_a_table_that_no_reader_takes_has_the_line_of_the_reader(tmp_path):
 
 
 def test_a_ranking_by_rank_is_called_one(tmp_path):
-    """Ranks are no scores; ids may have other names that can mean nothing else."""
     write_trec(tmp_path)
     ranked = [(query, doc, place % 6 + 1) for place, (query, doc, _) in enumerate(RANKED)]
     write(tmp_path / "colbert.tsv", ("query_id", "doc_id", "rank"), ranked)
@@ -521,7 +519,6 @@ def test_logs_of_several_nights_are_one_model(tmp_path):
     [([[-10.2, 7], [-3.1, 2]], "no score is a number among acc"), (["good", "bad"], "no score is a number among acc")],
 )
 def test_a_log_without_numbers_has_no_place(tmp_path, values, said):
-    """Pairs of perplexities and words are no scores: a line says so, alone or beside a log that has some."""
     lm_eval(tmp_path / "odd" / "samples_x.jsonl", values)
     with pytest.raises(InputError, match=said):
         init(tmp_path)

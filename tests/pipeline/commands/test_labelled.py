@@ -14,6 +14,7 @@ from rankledger.pipeline.cli.terminal import exit_code_of
 from rankledger.pipeline.commands.init import init
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
+from tests.support.nights import write_config
 
 SHOWN = """query_id,doc_id,clicked,times,a,b,stars
 u1,d1,1,2,0.9,0.4,5
@@ -26,21 +27,12 @@ WEIGHTED = {"rating": "clicked", "weight": "times"}
 
 
 def config(folder: Path, measures: list[str], shown: str = SHOWN, **sections: Any) -> Path:
-    """A config over one file, of which two models are columns."""
     (folder / "shown.csv").write_text(shown, encoding="utf-8")
     dataset = {"ratings": {"path": "shown.csv", "columns": WEIGHTED}} | sections.pop("dataset", {})
-    whole = {
-        "name": "clicks",
-        "datasets": {"shown": dataset},
-        "models": {name: {"outputs": {"path": "shown.csv", "columns": {"prediction": name}}} for name in "ab"},
-        "suites": {"clicks": measures},
-        "comparison": {"baseline": "b"},
-        "bootstrap": {"resamples": 100},
-        "report": False,
-    }
-    path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(whole | sections), encoding="utf-8")
-    return path
+    models = {name: {"outputs": {"path": "shown.csv", "columns": {"prediction": name}}} for name in "ab"}
+    suites = {"clicks": measures}
+    plain = {"datasets": {"shown": dataset}, "models": models, "suites": suites, "comparison": {"baseline": "b"}}
+    return write_config(folder, **plain | sections)
 
 
 def evaluated(folder: Path, *args: Any, **sections: Any) -> Evaluation:

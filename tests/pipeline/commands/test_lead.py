@@ -25,8 +25,6 @@ LED = {"web": "ap", "news & more": "ap", "stars": "rmse"}
 
 @dataclass(frozen=True)
 class Night:
-    """An evaluation that was tracked, and the folder of its runs."""
-
     evaluation: Evaluation
     runs: Path
 
@@ -45,7 +43,6 @@ class Night:
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """Two search datasets and one of ratings, which lacks the measure; written as other tools do."""
     folder = tmp_path_factory.mktemp("night")
     path = sample_evaluations.various(folder, 3, n_queries=150)
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -131,7 +128,6 @@ def test_markdown_latex_and_a_notebook(night):
 
 
 def test_a_comparison_of_two_models(night, run_cli, monkeypatch):
-    """The first row of the differences, and the queries; `--measure` wins, as it does in a report."""
     monkeypatch.setenv("COLUMNS", "200")
     found = night.evaluation.evaluation_id
     sides = ["compare", f"{found}#bm25", f"{found}#dense", "--runs-dir", str(night.runs)]

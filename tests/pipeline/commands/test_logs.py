@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.commands.evaluate import validate
@@ -16,6 +15,7 @@ from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
 from tests.oracle import LOGS_ORACLE
+from tests.support.nights import write_config
 
 MEASURES = (
     *("ctr", "ips", "ips(clip=2)", "snips", "dr", "ess", "dwell", "satisfied", "interleaving"),
@@ -41,7 +41,6 @@ def logged(seed: int, n_users: int = 40) -> Log:
 
 
 def written(logs: dict[str, Log], measures: tuple[str, ...] = MEASURES, **config: Any) -> Path:
-    """A config of these models' logs, which are written with their columns."""
     for model, log in logs.items():
         lines = [",".join(("query_id", "impression_id", *COLUMNS))]
         for user, rows in log.items():
@@ -51,10 +50,7 @@ def written(logs: dict[str, Log], measures: tuple[str, ...] = MEASURES, **config
         Path(f"{model}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     datasets = {"week": {"logs": [*measures], **config.pop("dataset", {})}}
     models = {model: {"outputs": f"{model}.csv"} for model in logs}
-    path = Path("logs.yaml")
-    sections = {"name": "online", "datasets": datasets, "models": models, "bootstrap": {"resamples": 200}}
-    path.write_text(yaml.safe_dump({**sections, "report": False, **config}), encoding="utf-8")
-    return path
+    return write_config(**{"name": "online", "datasets": datasets, "models": models, "suites": {}, **config})
 
 
 def evaluate(config: Path) -> Evaluation:

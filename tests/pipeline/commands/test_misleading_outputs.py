@@ -156,7 +156,6 @@ REFUSED = "prefixed.tsv: none of its 6 documents is judged, such as 'm10'; the j
 
 
 def config(rankings: Mapping[str, Mapping[str, list[str]]], /, *, documents: str = "", **sections: Any) -> str:
-    """A config of these rankings, with judgments of document 10 for every query."""
     Path("qrels.txt").write_text("".join(f"{query} 0 10 1\n" for query in QUERIES), encoding="utf-8")
     for model, ranking in rankings.items():
         rows = [f"{query}\t{document}\t{-at}" for query in ranking for at, document in enumerate(ranking[query])]

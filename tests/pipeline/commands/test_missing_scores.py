@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.commands.upkeep import accept
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_of
+from tests.support.nights import write_config
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -40,16 +40,8 @@ def evaluate(
     models: Mapping[str, Any], gates: Sequence[Any] = (), *, date: str | None = None, **config: Any
 ) -> Evaluation:
     outputs = {model: {"outputs": output} for model, output in models.items()}
-    sections = {
-        "name": "t",
-        "datasets": {"d": {"scores": SCORE}},
-        "models": outputs,
-        "gates": [*gates],
-        "report": False,
-    }
-    path = Path("t.yaml")
-    path.write_text(yaml.safe_dump(sections | {"bootstrap": {"resamples": 200}} | config, sort_keys=False))
-    return rankledger.evaluate_config(path, tracking=False, date=date)
+    sections = {"name": "t", "datasets": {"d": {"scores": SCORE}}, "models": outputs, "suites": {}, "gates": [*gates]}
+    return rankledger.evaluate_config(write_config(**sections | config), tracking=False, date=date)
 
 
 def verdicts(evaluation: Evaluation, model: str = "cand") -> dict[str, Verdict]:
@@ -184,7 +176,6 @@ def test_a_score_that_a_sample_was_not_asked_for_is_not_missing(absent, share):
 
 
 def night(number: int, values: Mapping[str, object], gates: Sequence[Any] = (), **config: Any) -> Evaluation:
-    """Return the evaluation of a night on which the model `cand` has these scores."""
     date = f"2026-11-{number}"
     write_scores(f"{date}/cand", values)
     return evaluate({"cand": "{date}/cand.csv"}, gates, date=date, **config)
@@ -233,7 +224,6 @@ def test_no_figure_is_said_to_be_unchanged_if_its_queries_changed(n_queries):
 
 
 def test_with_a_queries_table_the_queries_are_those_of_the_table():
-    """The table names 50 queries on the second night: nothing of what it names is missing."""
     table = Path("queries.csv")
     datasets = {"d": {"scores": SCORE, "queries": "queries.csv"}}
     table.write_text("query_id\n" + "".join(f"{query}\n" for query in numbered(*range(100))))
@@ -262,7 +252,6 @@ def test_logs_are_of_different_users():
 
 
 def test_a_table_for_a_paper_names_what_a_model_lacks():
-    """80 of 200 queries have a score of the candidate."""
     complete = write_scores("base", numbered(*[0.5] * 200))
     partial = write_scores("cand", numbered(*[0.6] * 80, *[None] * 120))
     evaluation = evaluate({"base": complete, "cand": partial})
@@ -305,15 +294,9 @@ def evaluate_lists(
     rows = "".join(f"q{query}\t{doc}\t1\n" for query in range(N_QUERIES) for doc in relevant)
     Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + rows)
     outputs = {model: {"outputs": write_ranking(model, lengths)} for model, lengths in models.items()}
-    sections = {
-        "name": "t",
-        "datasets": {"d": {"judgments": "qrels.tsv"} | (dict(dataset or {}))},
-        "models": outputs,
-        "suites": {"all": [*measures]},
-        "bootstrap": {"resamples": 200},
-    }
-    Path("t.yaml").write_text(yaml.safe_dump(sections | config, sort_keys=False))
-    return rankledger.evaluate_config("t.yaml", record=False, tracking=False)
+    datasets = {"d": {"judgments": "qrels.tsv", **(dataset or {})}}
+    path = write_config(datasets=datasets, models=outputs, suites={"all": [*measures]}, **config)
+    return rankledger.evaluate_config(path, record=False, tracking=False)
 
 
 def warnings(evaluation: Evaluation) -> list[str]:
@@ -401,6 +384,5 @@ def test_lists_that_lose_nothing_are_not_cut():
 
 
 def test_small_pools_are_not_cut():
-    """Half of the queries have 5 candidates, which each model returns; the others have 10."""
     lengths = [5, 10] * (N_QUERIES // 2)
     assert not warnings(evaluate_lists({"one": lengths, "two": lengths}, comparison={"baseline": "one"}))

@@ -263,7 +263,6 @@ def test_an_output_that_never_comes_is_a_failure():
 
 
 def test_a_night_with_a_late_output_exits_with_4(run_cli):
-    """Without its marker it is not even looked into, though it is there."""
     write_config(nightly={"ready": "{model}.done"})
     write_outputs()
     Path(DATE, "bm25.done").touch()
@@ -481,8 +480,6 @@ DENSE = AwaitedInput("dense.tsv", ("web", "dense"))
 
 
 class Night(Clock):
-    """A night that is waited through, and what was said of it."""
-
     def __init__(self, happens: dict[float, Callable[[], object]] | None = None) -> None:
         super().__init__(happens)
         self.said: list[str] = []

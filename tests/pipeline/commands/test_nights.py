@@ -51,7 +51,6 @@ def write_config(gates: Sequence[Mapping[str, Any]], models: Mapping[str, Any] |
 
 
 def night(*arguments: str, command: str = "evaluate") -> tuple[int, Path]:
-    """The exit code of an evaluation, and its record."""
     before = set(Path("runs/records").glob("2*"))
     try:
         app.main([command, "config.yaml", "--no-tracking", *arguments])

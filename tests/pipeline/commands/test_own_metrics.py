@@ -76,7 +76,6 @@ def evaluate(config: Path, **options: Any) -> rankledger.Evaluation:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A config that measures the built-in dcg, and the same by code of its own in a module beside it."""
     write_module(tmp_path, GAIN)
     return write(tmp_path, "gain@5", "gain(base=4)@10", "dcg@5", report=False)
 
@@ -140,7 +139,6 @@ worst = Metric("worst", error, "Error", range=(0, np.inf), direction="lower", un
 
 
 def test_lists_of_documents_can_be_measured(tmp_path):
-    """A metric of a `CatalogueBlock` gets the lists: their length within k is what num_ret counts."""
     source = """
 from rankledger.metrics.catalogue import CatalogueBlock
 

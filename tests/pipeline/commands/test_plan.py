@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.commands.plan import plan
@@ -17,6 +16,7 @@ from rankledger.pipeline.history.comparison import PowerLine, PowerPlan
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.plans import notes
 from rankledger.pipeline.support.errors import InputError
+from tests.support.nights import write_config
 
 N = 200
 SCORES = {"scores": {"faithful": {"range": [0, 1]}}}
@@ -36,16 +36,9 @@ def evaluate(
     if queries:
         (folder / "queries.csv").write_text(queries, encoding="utf-8")
         dataset["queries"] = "queries.csv"
-    sections = {
-        "name": name,
-        "datasets": {"web": dataset},
-        "models": {model: {"outputs": f"{model}.csv"} for model in ("base", "dense")},
-        "comparison": {"baseline": "base"},
-        "bootstrap": {"resamples": 200},
-        "report": False,
-    }
-    path = folder / "made.yaml"
-    path.write_text(yaml.safe_dump(sections | config, sort_keys=False), encoding="utf-8")
+    models = {model: {"outputs": f"{model}.csv"} for model in ("base", "dense")}
+    sections = {"datasets": {"web": dataset}, "models": models, "suites": {}, "comparison": {"baseline": "base"}}
+    path = write_config(folder, name=name, **sections | config)
     return rankledger.evaluate_config(path, tracking=False, runs_dir=folder / "runs")
 
 

@@ -41,7 +41,6 @@ def registry(_registered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def night(registry: Registry, date: str, version: int = 1, *, tag: bool = True, **options: Any) -> Evaluation:
-    """Evaluate a night whose outputs a version made, which the job that made them said, or not."""
     sections, clock = options.pop("sections", {}), Clock()
     clock.time = datetime.fromisoformat(f"{options.pop('at', date)}T02:00:00+00:00")
     config = write_nightly(Path(), registry, version, **sections)

@@ -39,7 +39,6 @@ def runs(tmp_path, monkeypatch) -> Path:
 
 
 def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", **changes: Any) -> str:
-    """Put a record of so many days ago there, as little as is one; gives its id."""
     number = len([*(runs / "records").glob("*/")])
     evaluation_id = f"{NOW - timedelta(days=days):%Y%m%dT%H%M%SZ}-{name}-{number:08x}"
     path = runs / "records" / evaluation_id
@@ -174,8 +173,6 @@ def test_blocks_go_by_their_last_use(runs, tmp_path):
 
 @dataclass(frozen=True)
 class Tracked:
-    """Two evaluations in a real store."""
-
     runs: Path
     first: str
     second: str

@@ -59,7 +59,6 @@ FAIR = (
 
 
 def evaluated(folder: Path, runs: Path, **options: object) -> Evaluation:
-    """The models of the config by its measures and those of fairness."""
     return rankledger.evaluate_config(
         folder / "recommender.yaml", overrides=[f"suites.fair={list(FAIR)}"], tracking=False, runs_dir=runs, **options
     )

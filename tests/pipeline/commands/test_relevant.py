@@ -116,7 +116,6 @@ def test_what_is_defined_unlike_is_not_pooled_but_chosen_by_its_name():
 
 
 def test_each_dataset_has_its_own_definition_on_every_surface():
-    """The manifest, MLflow's fingerprints, the page and `find`; whatever the order of the datasets."""
     record = read_record(evaluate(None, 4, 3).record)
     plain, own = record.manifest.definitions, record.manifest.datasets
 

@@ -28,7 +28,6 @@ FORMS = ("html", "markdown", "latex", "csv")
 
 @pytest.fixture
 def config(tmp_path, monkeypatch) -> Path:
-    """Two datasets, two models, four measures, in an empty folder of its own."""
     monkeypatch.chdir(tmp_path)
     sections = {"comparison": {"baseline": "bm25"}, "lead": "ap", "report": False}
     return write_config(tmp_path, {"web": WEB, "news": NEWS}, {"search": ["ndcg@5,10", "ap", "rr"]}, **sections)
@@ -87,7 +86,6 @@ def test_the_table_of_figures_is_the_summary(config):
 
 
 def test_a_word_is_of_the_only_evaluation(config):
-    """As for `show`; a model may be named, and one that is not there is refused."""
     evaluated(config, "2026-11-19")
     last = evaluated(config, overrides=("gates=[{name: complete, max_missing: 100%}]",)).evaluation_id
 

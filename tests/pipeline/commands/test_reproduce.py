@@ -40,7 +40,6 @@ SUITES = {"search": ["ndcg@10", "ap", "item_coverage@5"], "errors": ["rmse", "ma
 
 
 def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **sections: Any) -> Evaluation:
-    """Evaluate two datasets, with slices, clusters, a comparison, ties and a catalogue: all that makes a figure."""
     lab = folder / "lab"
     config = write_config(lab, data or {"web": WEB, "stars": STARS}, SUITES if data is None else {"search": ["ap"]})
     if data is None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from scipy import stats
 
 import rankledger
@@ -14,6 +13,7 @@ from rankledger.pipeline.commands.report import report
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.terminal import differences, leaderboard
 from rankledger.pipeline.support.errors import InputError
+from tests.support.nights import write_config
 from tests.support.page_reader import read_page
 
 N_QUERIES = 30
@@ -24,15 +24,10 @@ def evaluate(folder: Path, models: dict[str, dict[str, np.ndarray]], comparison:
         rows = {"query_id": [f"q{i:02}" for i in range(N_QUERIES)], **scores}
         pd.DataFrame(rows).to_csv(folder / f"{model}.csv", index=False)
     measures = {measure: {"range": [0, 1]} for measure in next(iter(models.values()))}
-    config = {
-        "name": "scored",
-        "datasets": {"web": {"scores": measures}},
-        "models": {model: {"outputs": f"{model}.csv"} for model in models},
-        "bootstrap": {"resamples": 500},
-        "comparison": comparison,
-    }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return rankledger.evaluate_config(folder / "config.yaml", tracking=False, runs_dir=folder / "runs")
+    outputs = {model: {"outputs": f"{model}.csv"} for model in models}
+    sections = {"datasets": {"web": {"scores": measures}}, "models": outputs, "suites": {}, "comparison": comparison}
+    path = write_config(folder, **sections, bootstrap={"resamples": 500})
+    return rankledger.evaluate_config(path, tracking=False, runs_dir=folder / "runs")
 
 
 def made(evaluation: Evaluation, form: str) -> str:

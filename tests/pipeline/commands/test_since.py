@@ -36,8 +36,6 @@ from tests.support.planted_nights import (
 
 @dataclass(frozen=True)
 class Nights:
-    """The evaluation of each night, and what the command of the eleventh printed and wrote as Markdown."""
-
     evaluations: Mapping[int, Evaluation]
     printed: str
     markdown: str
@@ -159,7 +157,6 @@ def test_a_record_keeps_the_changes_which_change_no_figure(nights, tmp_path):
 
 @pytest.fixture
 def config(tmp_path) -> Path:
-    """Two nights in which bm25 and dense rank every document first, without gates."""
     path = write_config(tmp_path, gates=[], suites={"search": ["rr"]})
     for number in (1, 2):
         for model in ("bm25", "dense"):

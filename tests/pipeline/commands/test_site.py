@@ -49,8 +49,6 @@ def page_of(output: Path, folder: str, name: str) -> Path:
 
 
 class Links(HTMLParser):
-    """The addresses that a page leads to."""
-
     def __init__(self, page: Path) -> None:
         super().__init__()
         self.found: list[str] = []

@@ -16,7 +16,6 @@ SAID = "market=se, 25 of 60 queries, 1.0000 → 0.5000, accounts for 100% of the
 
 
 def output(fallen: int) -> dict[str, dict[str, float]]:
-    """The relevant document at rank 1, and at rank 2 of the first queries."""
     return {
         query_id: {f"r-{query_id}": 2.0, "x": 3.0 if place < fallen else 1.0} for place, query_id in enumerate(QUERIES)
     }

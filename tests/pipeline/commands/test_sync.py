@@ -32,8 +32,6 @@ def config_in(folder: Path, **sections: Any) -> Path:
 
 
 def evaluated(config: Path, night: datetime, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Evaluation:
-    """The evaluation of a config as if it had been begun at that moment."""
-
     class Then(datetime):
         @classmethod
         def now(cls, tz: Any = None) -> datetime:
@@ -290,8 +288,6 @@ ONE, OTHER = Tracking(uri="http://one"), Tracking(uri="http://other")
 
 
 class Silent(TrackingStore):
-    """A store of which no process is started."""
-
     def __enter__(self) -> TrackingStore:
         return self
 

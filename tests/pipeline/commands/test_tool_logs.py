@@ -21,7 +21,6 @@ bootstrap: {resamples: 100}
 
 
 def write_log(path: str, contents: Sequence[str], right: Sequence[str], ids: Sequence[object] = ()) -> None:
-    """A log of lm_eval: documents with these hashes, of which some are answered right."""
     rows = enumerate(contents)
     lines = [
         {"doc_id": ids[n] if ids else n, "doc": {}, "doc_hash": own, "metrics": ["acc"], "acc": float(own in right)}

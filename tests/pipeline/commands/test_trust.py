@@ -29,8 +29,6 @@ SECRET = "wJalrXUtnFEMI-K7MDENG"
 
 
 class Thief:
-    """A server that notes all that it is sent."""
-
     def __init__(self) -> None:
         self.sent: list[str] = []
         sent = self.sent
