@@ -177,6 +177,18 @@ def test_the_form_asked_for_comes_before_the_ending(run_cli, reference, tmp_path
     assert run_cli("report", reference, "--format", "md", "--output", "a.txt") == (0, "", "")
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == report(reference, form="markdown")
 
+    for arguments, said in [
+        (["./no-record"], "./no-record: record not found, neither at that path nor in runs/records\n"),
+        (["last", "--name", "x"], "runs/records: no evaluation is called 'x'\n"),
+        ([reference, "--measure", "app"], f"runs/records/{reference}: has no measure 'app'; available: ap; "),
+    ]:
+        code, out, err = run_cli("report", *arguments, "--output", "a.md")
+
+        assert (code, out) == (2, "")
+        assert err.startswith(said)
+        assert err.count("\n") == 1
+        assert not Path("a.md").exists()
+
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -196,20 +208,6 @@ def test_what_cannot_be_made_is_refused(run_cli, reference, arguments, said):
     code, out, err = run_cli("report", "./no-record", *arguments)
     assert (code, out) == (2, "")
     assert err.splitlines()[-1] == f"Error: {said}"
-
-
-def test_what_is_not_there_is_refused_in_a_line(run_cli, reference):
-    for arguments, said in [
-        (["./no-record"], "./no-record: record not found, neither at that path nor in runs/records\n"),
-        (["last", "--name", "x"], "runs/records: no evaluation is called 'x'\n"),
-        ([reference, "--measure", "app"], f"runs/records/{reference}: has no measure 'app'; available: ap; "),
-    ]:
-        code, out, err = run_cli("report", *arguments, "--output", "a.md")
-
-        assert (code, out) == (2, "")
-        assert err.startswith(said)
-        assert err.count("\n") == 1
-        assert not Path("a.md").exists()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

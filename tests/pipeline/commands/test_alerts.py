@@ -33,6 +33,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rankledger.pipeline.delivery.alerts._PAUSE", 0.0)
     nights.write_judgments(QUERIES)
+    write_config()
 
 
 @pytest.fixture
@@ -140,7 +141,6 @@ def test_reminders_can_be_off(hook):
 
 
 def test_an_alert_tells_of_a_change_and_not_of_what_stays(hook):
-    write_config()
     for day, rank in enumerate((GOOD, BAD, BAD, GOOD, GOOD), start=11):
         assert night(day, rank).unsent == ()
 
@@ -209,7 +209,6 @@ def test_a_record_that_was_evaluated_again_is_no_night(hook):
 
 
 def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
-    write_config()
     night(11, GOOD)
     nightly("config.yaml", date="2026-11-12")
     assert states(hook) == [("2026-11-12", "incomplete")]
@@ -217,7 +216,6 @@ def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
 
 
 def test_a_night_that_is_evaluated_again_tells_each_change(hook):
-    write_config()
     night(11, GOOD)
     night(12, BAD)
     night(12, GOOD, again=True)
@@ -228,7 +226,6 @@ def test_a_night_that_is_evaluated_again_tells_each_change(hook):
 
 
 def test_evaluate_and_a_night_that_is_shown_again_send_nothing(hook):
-    write_config()
     night(11, BAD)
     nightly("config.yaml", date="2026-11-11")
     rankledger.evaluate_config("config.yaml", date="2026-11-11")
@@ -236,7 +233,6 @@ def test_evaluate_and_a_night_that_is_shown_again_send_nothing(hook):
 
 
 def test_an_answer_that_is_lost_gives_two_posts_with_one_id(hook):
-    write_config()
     hook.answers = [SILENT]
     assert night(11, BAD).unsent == ()
     first, second = hook.posts
@@ -245,8 +241,6 @@ def test_an_answer_that_is_lost_gives_two_posts_with_one_id(hook):
 
 
 def test_an_attempt_that_is_interrupted_may_have_arrived(hook, monkeypatch):
-    write_config()
-
     def interrupt(*args: Any) -> None:
         post_alert(*args)
         raise KeyboardInterrupt
@@ -264,7 +258,6 @@ def test_an_attempt_that_is_interrupted_may_have_arrived(hook, monkeypatch):
 
 def test_a_night_that_may_have_been_told_is_followed_by_the_next(hook):
     """The receiver may know of the failure, though it never said so: it hears that the next night passed."""
-    write_config()
     night(11, GOOD)
     hook.answers = [503, 503]
     night(12, BAD)
@@ -276,7 +269,6 @@ def test_a_night_that_may_have_been_told_is_followed_by_the_next(hook):
 
 
 def test_a_receiver_that_is_away_gets_it_by_sync_with_the_same_id(hook):
-    write_config()
     hook.answers, hook.said = [503, 503], "busy"
     (reason,) = night(11, BAD).unsent
     assert reason == "notify[0] (webhook at 127.0.0.1): answered 503 (busy)"
@@ -288,7 +280,6 @@ def test_a_receiver_that_is_away_gets_it_by_sync_with_the_same_id(hook):
 
 
 def test_what_a_receiver_refuses_is_not_sent_again_at_once(hook):
-    write_config()
     hook.answers, hook.said = [404, 404], "no such path /hooks/T0/B0/xyzzy"
     (reason,) = night(11, BAD).unsent
     assert reason == "notify[0] (webhook at 127.0.0.1): answered 404"
@@ -298,7 +289,6 @@ def test_what_a_receiver_refuses_is_not_sent_again_at_once(hook):
 
 
 def test_an_older_night_that_is_delivered_late_never_alerts_over_a_newer_one(hook):
-    write_config()
     night(11, GOOD)
     hook.answers = [503, 503]
     night(12, BAD)
@@ -314,7 +304,6 @@ def test_an_older_night_that_is_delivered_late_never_alerts_over_a_newer_one(hoo
 
 
 def test_a_failure_that_stays_and_was_never_told_is_told_of_the_newest_night(hook):
-    write_config()
     hook.answers = [400]
     night(11, BAD)
     night(12, BAD)
@@ -325,7 +314,6 @@ def test_a_failure_that_stays_and_was_never_told_is_told_of_the_newest_night(hoo
 
 
 def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
-    write_config()
     night(11, BAD)
     LOG.unlink()
     assert synced() == [""]
@@ -334,7 +322,6 @@ def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
 
 
 def test_two_processes_at_once_send_an_alert_once(hook):
-    write_config()
     hook.answers = [404]
     night(11, BAD)
     second: list[list[str]] = []
@@ -349,7 +336,6 @@ def test_two_processes_at_once_send_an_alert_once(hook):
 
 def test_a_record_that_was_deleted_is_not_told(hook):
     """It may have been told, and its night is pruned: `sync` has nothing to tell, and the next night is told."""
-    write_config()
     night(10, GOOD)
     hook.answers = [503, 503]
     evaluation = night(11, BAD)
@@ -423,8 +409,7 @@ def test_metrics_that_cannot_be_written_cost_nothing(hook):
     assert len(hook.posts) == 1
 
 
-def test_no_secret_is_in_the_record_or_beside_it(hook):
-    write_config()
+def test_no_secret_is_in_the_record_or_beside_it(hook, monkeypatch):
     evaluation = night(11, BAD)
 
     assert len(hook.posts) == 1
@@ -432,6 +417,11 @@ def test_no_secret_is_in_the_record_or_beside_it(hook):
     assert any(b"${ALERTS_URL}" in data for data in written)
     assert not any(b"xyzzy" in data for data in written)
     assert "ALERTS_URL" not in read_record(evaluation.record).manifest.expansions
+
+    monkeypatch.delenv("ALERTS_URL")
+    again = rankledger.evaluate_config(str(evaluation.record))
+    assert [line.estimate for line in again.estimates] == [line.estimate for line in evaluation.estimates]
+    assert not read_record(again.record).manifest.alerts
 
 
 def test_the_record_of_somebody_else_chooses_no_receiver(hook, tmp_path):
@@ -449,7 +439,6 @@ def test_the_record_of_somebody_else_chooses_no_receiver(hook, tmp_path):
 
 
 def test_sync_needs_variables_only_if_something_is_due(hook, monkeypatch):
-    write_config()
     night(11, GOOD)
     address = os.environ["ALERTS_URL"]
     monkeypatch.delenv("ALERTS_URL")
@@ -463,15 +452,6 @@ def test_sync_needs_variables_only_if_something_is_due(hook, monkeypatch):
     monkeypatch.setenv("ALERTS_URL", address)
 
     assert synced() == [""]
-
-
-def test_a_record_with_targets_is_evaluated_again_without_their_variables(hook, monkeypatch):
-    write_config()
-    evaluation = night(11, BAD)
-    monkeypatch.delenv("ALERTS_URL")
-    again = rankledger.evaluate_config(str(evaluation.record))
-    assert [line.estimate for line in again.estimates] == [line.estimate for line in evaluation.estimates]
-    assert not read_record(again.record).manifest.alerts
 
 
 def test_a_target_whose_variable_is_not_set_costs_no_night(hook, monkeypatch, tmp_path):
@@ -506,7 +486,6 @@ def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch, tmp
 
 
 def test_a_log_that_is_no_log_is_named_and_the_night_is_whole(hook):
-    write_config()
     LOG.parent.mkdir(parents=True)
     LOG.write_text('{"latest": 1}')
     evaluation = night(11, BAD)

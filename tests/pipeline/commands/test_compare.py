@@ -210,13 +210,24 @@ def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
     assert [(query.query_id, query.change, query.documents) for query in found.largest_changes] == [("q2", 0.5, None)]
 
 
-def test_a_model_that_one_side_lacks_on_a_dataset_is_said(tmp_path):
+def test_a_model_that_one_side_lacks_is_said(tmp_path):
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output(), "dense": {"q01": {}}})
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED), "dense": output()})
     found = moved_from(first, second)
     assert [failure.model for failure in first.failures] == ["dense"]
     assert {line.model for line in found.comparisons} == {"bm25"}
     assert "left out: dense on web, which is not evaluated on both sides" in found.remarks
+
+    evaluate(tmp_path / "nightly", judgments(), {"bm25": output(), "rrf": output()})
+    second = evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED), "dense": output()})
+
+    found = compare(runs_dir=tmp_path / "runs")
+
+    assert found.pairs == (("bm25", "bm25"),)
+    (came, went) = [line for line in found.remarks if line.startswith("left out: ")]
+    assert "has no model 'dense'" in came
+    assert went == f"left out: 'rrf' is in {found.base.evaluation_id} alone"
+    assert found.candidate.evaluation_id == second.evaluation_id
 
 
 def queries_table(folder: Path) -> str:
@@ -240,6 +251,16 @@ def test_slices_that_moved(tmp_path):
     assert by_slice["market=no"].p_value is None
     shown = [line for line in comparison_tables(found, width=200, colour=False).splitlines() if "market=" in line]
     assert ["under 30, not judged" in line for line in shown] == [False, True]
+
+    table = queries_table(tmp_path)
+    further = {"dataset": {"queries": table}, "slices": ["market"]}
+    first, second = two_nights(tmp_path, output(), output(MOVED), **further)
+    Path(table).write_text(Path(table).read_text(encoding="utf-8").replace("no", "dk"), encoding="utf-8")
+
+    found = moved_from(first, second)
+
+    assert {line.slice for line in found.comparisons} == {"all"}
+    assert any("slices are left out" in remark and "has changed" in remark for remark in found.remarks)
 
 
 def test_where_it_changed(tmp_path):
@@ -277,18 +298,6 @@ def test_queries_of_a_user_are_drawn_as_one(tmp_path):
 
     assert (line.n_clusters, line.n_queries, line.losses) == (20, 40, 2)
     assert line.difference == pytest.approx(-1 / 30)
-
-
-def test_slices_are_left_out_where_the_queries_table_has_changed(tmp_path):
-    table = queries_table(tmp_path)
-    further = {"dataset": {"queries": table}, "slices": ["market"]}
-    first, second = two_nights(tmp_path, output(), output(MOVED), **further)
-    Path(table).write_text(Path(table).read_text(encoding="utf-8").replace("no", "dk"), encoding="utf-8")
-
-    found = moved_from(first, second)
-
-    assert {line.slice for line in found.comparisons} == {"all"}
-    assert any("slices are left out" in remark and "has changed" in remark for remark in found.remarks)
 
 
 @pytest.mark.parametrize("sections", [{}, {"execution": {"cache": "../shared"}}], ids=["runs", "elsewhere"])
@@ -448,19 +457,6 @@ def test_the_name_is_needed_only_where_there_are_several(nights, tmp_path):
     ):
         compare(runs_dir=tmp_path / "runs")
     assert compare(name="generated", runs_dir=tmp_path / "runs").base.evaluation_id == nights[0].evaluation_id
-
-
-def test_a_model_on_one_side_alone_is_named(tmp_path):
-    evaluate(tmp_path / "nightly", judgments(), {"bm25": output(), "rrf": output()})
-    second = evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED), "dense": output()})
-
-    found = compare(runs_dir=tmp_path / "runs")
-
-    assert found.pairs == (("bm25", "bm25"),)
-    (came, went) = [line for line in found.remarks if line.startswith("left out: ")]
-    assert "has no model 'dense'" in came
-    assert went == f"left out: 'rrf' is in {found.base.evaluation_id} alone"
-    assert found.candidate.evaluation_id == second.evaluation_id
 
 
 def test_last_passed_is_another_record_for_each_model(tmp_path):

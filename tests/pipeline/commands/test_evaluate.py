@@ -308,14 +308,12 @@ def test_a_date_may_be_a_label(tmp_path, date):
     assert validate(config, date=date).n_queries["web"]
 
 
-def test_own_modules_called_metrics_and_pipeline_are_no_obstacle(tmp_path):
+def test_names_of_modules_meet_no_others(tmp_path):
     for name in ("metrics", "pipeline"):
         (tmp_path / f"{name}.py").write_text("mine = True\n", encoding="utf-8")
     code = "import metrics, pipeline, rankledger; rankledger.evaluate; print(metrics.mine, pipeline.mine)"
     said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (said.returncode, said.stdout, said.stderr) == (0, "True True\n", "")
 
-
-def test_an_unknown_name_of_the_package_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'rankledger' has no attribute 'evalute'"):
         rankledger.evalute  # noqa: B018

@@ -72,7 +72,7 @@ def test_the_record_says_what_was_excluded(config):
     assert manifest_of(plain.record)["outputs"][0]["quality"]["n_excluded"] is None
 
 
-def test_a_comparison_says_so(config):
+def test_a_comparison_says_so_also_over_new_judgments(config):
     before, after = evaluate(config), evaluate(config, with_pairs(config), "exclude_self=true")
     options = {"runs_dir": config.parent / "runs"}
 
@@ -83,8 +83,6 @@ def test_a_comparison_says_so(config):
     assert [part.causes for part in split.parts] == [("excluded documents",), ("output",)]
     assert [part.amount for part in split.parts] == pytest.approx([1 - 11 / 18, 0])
 
-
-def test_a_comparison_over_new_judgments_keeps_the_parts_apart(config):
     before = evaluate(config)
     write(config.parent / "web" / "judged.txt", "p 0 x 1\nq 0 b 1\nr 0 c 1\n")
     after = evaluate(config, "exclude_self=true")
@@ -181,16 +179,7 @@ def test_what_is_counted_breaks_no_comparison(config):
     assert [part.amount for part in split.parts] == pytest.approx([(1 / 2 + 1 + 1) / 3 - 11 / 18, 0])
 
 
-def test_a_record_is_explained_with_the_pairs_that_it_had(config):
-    found = evaluate(config, with_pairs(config))
-    with_pairs(config, PAIRS + "r\tc\n")
-    message = refusal(
-        rankledger.explain, found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs"
-    )
-    assert "excluded.tsv" in message
-
-
-def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
+def test_a_record_is_reproduced_and_explained_with_its_pairs(config, tmp_path):
     found = evaluate(config, with_pairs(config), "exclude_self=true")
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -200,6 +189,13 @@ def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
         rankledger.reproduce(str(found.record), runs_dir=config.parent / "runs")
     again = rankledger.reproduce(str(found.record), inputs=moved, runs_dir=config.parent / "runs")
     assert (again.verdict, again.n_found) == ("identical", 1)
+
+    found = evaluate(config, with_pairs(config))
+    with_pairs(config, PAIRS + "r\tc\n")
+    message = refusal(
+        rankledger.explain, found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs"
+    )
+    assert "excluded.tsv" in message
 
 
 def test_workers_find_the_pairs_beside_the_judgments(config):

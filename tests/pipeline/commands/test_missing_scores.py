@@ -382,7 +382,5 @@ def test_lists_that_lose_nothing_are_not_cut():
     assert not warnings(evaluate_lists({"m": whole}, ["r@50"], relevant=("d0", "d19")))
     assert not warnings(evaluate_lists({"m": whole}, ["r@50"], dataset={"documents": "documents.tsv"}))
 
-
-def test_small_pools_are_not_cut():
     lengths = [5, 10] * (N_QUERIES // 2)
     assert not warnings(evaluate_lists({"one": lengths, "two": lengths}, comparison={"baseline": "one"}))

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -485,10 +485,7 @@ class Night(Clock):
         self.said: list[str] = []
 
     def wait(self, *wanted: AwaitedInput, **rule: object) -> dict[AwaitedInput, str]:
-        return self.wait_for(lambda: wanted, **rule)
-
-    def wait_for(self, wanted: Callable[[], Sequence[AwaitedInput]], **rule: object) -> dict[AwaitedInput, str]:
-        return wait_for(wanted, Nightly(**{"wait": "2h", **rule}), clock=self, say=self.said.append)
+        return wait_for(lambda: wanted, Nightly(**{"wait": "2h", **rule}), clock=self, say=self.said.append)
 
 
 def write(name: str, text: str = "") -> Callable[[], object]:
@@ -588,20 +585,6 @@ def test_progress_is_said_when_it_changes():
 
     assert night.said[0].startswith("waiting until 02:01 UTC for 240 of 240: 0.tsv (not there), 1.tsv")
     assert night.said[0].endswith("4.tsv (not there) and 235 more")
-
-
-def test_models_that_turn_up_are_waited_for():
-    """The first look knows no model; at 2:10 one is found, whose output on another dataset comes at 2:20."""
-    night = Night({10: write("web/bm25.tsv"), 20: write("news/bm25.tsv")})
-
-    def wanted() -> list[AwaitedInput]:
-        if not Path("web").exists():
-            return [AwaitedInput("web/*.tsv", lack="no model yet")]
-        return [AwaitedInput("web/bm25.tsv", ("web", "bm25")), AwaitedInput("news/bm25.tsv", ("news", "bm25"))]
-
-    assert night.wait_for(wanted) == {}
-    assert night.minutes == 20
-    assert night.said[0] == "waiting until 04:00 UTC for 1 of 1: web/*.tsv (no model yet)"
 
 
 def test_a_server_that_is_away_is_waited_for():

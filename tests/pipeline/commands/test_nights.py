@@ -37,6 +37,8 @@ BAD = 50
 def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     nights.write_judgments(QUERIES)
+    write_config([NO_DROP])
+    write_output("dense")
     return tmp_path
 
 
@@ -72,8 +74,6 @@ def verdict(record: Path) -> Verdict:
 
 
 def test_a_bad_night_fails_and_never_becomes_the_baseline(folder):
-    write_config([NO_DROP])
-    write_output("dense")
     first, second = night(), night()
     write_output("dense", BAD)
     bad = night()
@@ -91,8 +91,6 @@ def test_a_bad_night_fails_and_never_becomes_the_baseline(folder):
 
 def test_a_change_of_too_few_queries_is_inconclusive(folder):
     """Three queries of sixty decide nothing: exit code 3, unless the gate says that this is but a warning."""
-    write_config([NO_DROP])
-    write_output("dense")
     night()
     write_output("dense", 3)
     assert night()[0] == 3
@@ -106,7 +104,6 @@ def test_a_missing_output_is_incomplete(folder):
     models = {"bm25": {"outputs": "bm25.txt"}, "dense": {"outputs": "dense.txt"}}
     write_config([NO_DROP], models)
     write_output("bm25")
-    write_output("dense")
     night()
     Path("dense.txt").unlink()
     assert night()[0] == 4
@@ -130,7 +127,6 @@ def test_a_missing_output_is_incomplete(folder):
 
 def test_a_gate_names_the_damaged_record_that_it_skips(folder):
     write_config([NO_DROP], {model: {"outputs": f"{model}.txt"} for model in ("dense", "bm25")})
-    write_output("dense")
     write_output("bm25")
     (_, first), (_, second) = night(), night()
     (second / "scores.parquet").write_bytes(b"")
@@ -153,7 +149,6 @@ def test_a_gate_may_need_several_bad_nights_to_fail(folder):
 
 def test_an_accepted_record_is_held_against_until_another_is(folder):
     write_config([NO_DROP | {"against": "self@accepted"}])
-    write_output("dense")
     code, first = night()
     assert (code, verdict(first).outcome) == (3, "not comparable")
     app.main(["accept", first.name, "--model", "dense", "--reason", "the first"])
@@ -170,7 +165,6 @@ def test_an_accepted_record_is_held_against_until_another_is(folder):
 def test_a_renamed_model_is_held_against_its_old_self(folder):
     gates = [NO_DROP, NO_DROP | {"name": "accepted", "against": "accepted"}]
     write_config(gates, {"old": {"outputs": "dense.txt"}})
-    write_output("dense")
     _, first = night()
     app.main(["accept", first.name, "--reason", "x"])
     write_config(gates, {"dense": {"outputs": "dense.txt", "was": "old"}})
@@ -185,7 +179,6 @@ def test_a_renamed_model_is_held_against_its_old_self(folder):
 def test_a_renamed_dataset_is_held_against_its_old_self(folder, capsys):
     gates = [NO_DROP, NO_DROP | {"name": "accepted", "against": "accepted"}]
     write_config(gates, report=True)
-    write_output("dense")
     _, first = night("--date", "2026-11-08")
     app.main(["accept", first.name, "--reason", "x"])
     write_config(gates, datasets={"news": {"judgments": "qrels.txt", "was": "web"}}, report=True)
@@ -263,7 +256,6 @@ def test_a_model_or_dataset_that_vanished_is_missed_until_a_record_is_accepted(f
 def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
     dense = {"web": "dense.txt"}
-    write_output("dense")
     write_output("bm25")
     for outputs in (dense, dense | {"news": "dense.txt"}, dense | {"news": "dense.txt"}):
         models = {"bm25": {"outputs": "bm25.txt"}, "dense": {"outputs": outputs}}
@@ -278,7 +270,6 @@ def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
     complete = {"name": "complete", "max_missing": "100%"}
     write_config([complete], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
     write_output("bm25")
-    write_output("dense")
     _, first = night()
     evaluation_id, first = first.name, first.rename("elsewhere")
     _, second = night()
@@ -329,7 +320,6 @@ def test_a_baseline_is_in_no_figure_of_the_current_evaluation(folder):
 def test_numbers_from_outside_are_judged_and_recorded(folder):
     models = {"dense": {"outputs": "dense.txt", "extra": "costs.json"}}
     write_config([{"name": "cost", "extra": "latency", "at_most": 120}], models)
-    write_output("dense")
     Path("costs.json").write_text('{"latency": 130, "dollars": 0.5}', encoding="utf-8")
     code, record = night()
     assert (code, verdict(record).outcome) == (1, "fail")
@@ -345,8 +335,6 @@ def test_numbers_from_outside_are_judged_and_recorded(folder):
 
 
 def test_a_repeated_evaluation_is_no_night(folder):
-    write_config([NO_DROP])
-    write_output("dense")
     first, second = night(), night()
     app.main(["evaluate", first[1].name, "--no-tracking"])
     repeated = max(Path("runs/records").iterdir(), key=lambda path: read_record(path).manifest.created)
@@ -363,8 +351,6 @@ def previous_of(record: Path) -> str:
 
 def test_earlier_is_by_night_and_not_by_time(folder, capsys):
     """Night 4 is evaluated after night 7, night 8 by a clock that was set back, and night 7 again after both."""
-    write_config([NO_DROP])
-    write_output("dense")
     for day in (3, 5, 7):
         night("--date", f"2026-11-0{day}")
     late = night("--date", "2026-11-04")[1]
@@ -383,8 +369,6 @@ def test_earlier_is_by_night_and_not_by_time(folder, capsys):
 
 
 def test_a_record_from_the_future_is_used_and_named(folder, capsys):
-    write_config([NO_DROP])
-    write_output("dense")
     ahead = shift(night()[1], datetime(2126, 11, 1, 2, 30, tzinfo=UTC))
     capsys.readouterr()
     second = night()[1]
@@ -414,7 +398,6 @@ def judge_more() -> None:
 @pytest.mark.parametrize(("effect", "code"), [("stop", 3), ("warn", 0)])
 def test_a_gate_that_cannot_compare_says_what_changed(folder, effect, code):
     write_config([NO_DROP | {"on_not_comparable": effect}], {"dense": {"outputs": "dense.txt", "owner": "search"}})
-    write_output("dense")
     night("--date", "2026-11-02")
     judge_more()
     write_output("dense", 1)
@@ -431,8 +414,6 @@ def test_a_gate_that_cannot_compare_says_what_changed(folder, effect, code):
 
 
 def test_outputs_in_place_are_read_again_after_a_change_of_judgments(folder):
-    write_config([NO_DROP])
-    write_output("dense")
     first = night("--date", "2026-11-02")[1]
     judge_more()
     code, record = night("--date", "2026-11-04")
@@ -482,7 +463,6 @@ def test_tests_that_cannot_be_made_are_refused_before_anything_is_scored(folder)
         bootstrap={"confidence": 0.995, "resamples": 500},
     )
     write_output("bm25")
-    write_output("dense")
 
     with pytest.raises(InputError, match=r"100 are too few for holm over the 1 test on 'web'.* at least 200"):
         validate("config.yaml")
@@ -506,7 +486,6 @@ def test_tests_that_cannot_be_made_are_refused_before_anything_is_scored(folder)
 def test_a_broken_list_of_what_was_accepted_stops_no_evaluation(folder):
     """Nothing measured is lost to a merge conflict in `accepted.yaml`: the gate cannot compare, and says why."""
     write_config([NO_DROP | {"against": "accepted"}])
-    write_output("dense")
     Path(ACCEPTED).write_bytes(b"<<<<<<< HEAD\nnightly: {")
     code, record = night()
     assert (code, verdict(record).outcome) == (3, "not comparable")
@@ -531,8 +510,6 @@ def test_twelve_gates_that_fail_for_one_cause_are_one_line(folder, capsys, monke
 
 
 def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
-    write_config([NO_DROP])
-    write_output("dense")
     Path("gates.xml").mkdir()
     code, record = night("--junit", "gates.xml")
     assert code == DISK
@@ -542,7 +519,6 @@ def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
 def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     write_config([])
-    write_output("dense")
 
     assert night()[0] == 0
     assert not Path("summary.md").exists()

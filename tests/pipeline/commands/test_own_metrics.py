@@ -106,8 +106,6 @@ def test_it_scores_as_a_built_in_metric_does(config):
     assert ours.outcome.value == pytest.approx(theirs.outcome.value)
     assert [line.term for line in ours.documents] == pytest.approx([line.term for line in theirs.documents])
 
-
-def test_processes_give_the_same_bytes(config):
     one = evaluate(config, jobs=1).record
     other = evaluate(config, jobs=2, backend="processes").record
     assert (one / "scores.parquet").read_bytes() == (other / "scores.parquet").read_bytes()

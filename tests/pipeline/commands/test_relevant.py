@@ -74,6 +74,11 @@ def test_it_says_what_the_ratings_leave_open():
     assert not evaluate(1).data_warnings
     assert not evaluate(None, suites={"s": ["r(rel=4)@3", "ndcg@3"]}).data_warnings
 
+    judged = Path("qrels.txt").read_text(encoding="utf-8")
+    Path("qrels.txt").write_text(f"{judged}q0 0 d9 6\n", encoding="utf-8")
+    assert manifest_of(evaluate(6).record)["datasets"]["one"]["n_without_relevant"] == len(QUERIES) - 1
+    assert manifest_of(evaluate(None).record)["datasets"]["one"]["n_without_relevant"] == 0
+
 
 @pytest.mark.parametrize(
     ("dataset", "message"),
@@ -86,13 +91,6 @@ def test_it_says_what_the_ratings_leave_open():
 def test_a_wrong_one_is_refused(dataset, message):
     with pytest.raises(InputError, match=message):
         evaluate(datasets={"d": dataset})
-
-
-def test_queries_without_relevant_documents_are_counted_by_it():
-    judged = Path("qrels.txt").read_text(encoding="utf-8")
-    Path("qrels.txt").write_text(f"{judged}q0 0 d9 6\n", encoding="utf-8")
-    assert manifest_of(evaluate(6).record)["datasets"]["one"]["n_without_relevant"] == len(QUERIES) - 1
-    assert manifest_of(evaluate(None).record)["datasets"]["one"]["n_without_relevant"] == 0
 
 
 def test_what_is_defined_unlike_is_not_pooled_but_chosen_by_its_name():

@@ -135,6 +135,13 @@ def test_a_listed_replicate_that_is_missing_is_said(folder):
     assert "│ dense │ 2 of 3 ready" in matrix(validate("c.yaml"), width=100)
     assert reproduce(str(evaluation.record)).verdict == "identical"
 
+    gate = "gates: [{name: whole, models: [dense], max_missing: 10%}]\n"
+    listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]')
+    Path("c.yaml").write_text(listed + gate)
+    (verdict,) = evaluate_config("c.yaml").verdicts
+    assert (verdict.outcome, verdict.estimate) == ("fail", pytest.approx(1 / 3))
+    assert verdict.reason.startswith("replicate 9 of dense has no output (1 of 3): 33.33% of the judged queries are ")
+
 
 def test_one_replicate_claims_nothing_of_others(folder):
     for seed in (2, 3):
@@ -316,15 +323,6 @@ def test_what_cannot_be_is_refused_in_a_line(folder, old, new, message):
     (line,) = error.value.lines
     assert line.startswith("c.yaml:")
     assert message in line
-
-
-def test_a_missing_replicate_has_no_output_for_any_query(folder):
-    gate = "gates: [{name: whole, models: [dense], max_missing: 10%}]\n"
-    listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]')
-    Path("c.yaml").write_text(listed + gate)
-    (verdict,) = evaluate_config("c.yaml").verdicts
-    assert (verdict.outcome, verdict.estimate) == ("fail", pytest.approx(1 / 3))
-    assert verdict.reason.startswith("replicate 9 of dense has no output (1 of 3): 33.33% of the judged queries are ")
 
 
 def test_scores_of_replicates_are_those_of_the_family(folder):

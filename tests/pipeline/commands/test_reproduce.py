@@ -106,7 +106,7 @@ def test_gates_need_no_baseline(folder):
     assert check(evaluation).verdict == "identical"
 
 
-def test_what_failed_then_is_not_evaluated_now(folder):
+def test_models_are_those_that_were_found_and_did_not_fail(folder):
     lab = folder / "lab"
     late = {"bm25": {"outputs": {"web": "web/bm25.txt"}}, "dense": {"outputs": {"web": "web/late.txt"}}}
     evaluation = evaluate(folder, {"web": WEB}, models=late)
@@ -114,8 +114,6 @@ def test_what_failed_then_is_not_evaluated_now(folder):
     shutil.copy(lab / "web/bm25.txt", lab / "web/late.txt")
     assert check(evaluation).verdict == "identical"
 
-
-def test_models_that_were_searched_for_are_those_that_were_found(folder):
     evaluation = evaluate(folder, {"web": WEB}, models={"*": {"outputs": "{dataset}/{model}.txt"}})
     shutil.copy(folder / "lab/web/bm25.txt", folder / "lab/web/another.txt")
     assert check(evaluation).verdict == "identical"
@@ -244,15 +242,6 @@ def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
     assert changed.recorded_digest != changed.found_digest
 
 
-def test_a_flipped_byte_in_a_moved_input_is_named_too(folder, evaluation):
-    (folder / "lab").rename(folder / "archive")
-    flip(folder / "archive/web/bm25.txt", "1", "2")
-    found = check(evaluation, inputs="archive")
-    (changed,) = found.inputs
-    assert (changed.what, changed.found) == ("bm25 on web", "archive/web/bm25.txt")
-    assert found.verdict == "different"
-
-
 def test_the_right_file_is_preferred_to_a_changed_one(folder, evaluation):
     (folder / "archive").mkdir()
     shutil.copy(folder / "lab/web/judged.txt", folder / "archive/kept")
@@ -338,8 +327,15 @@ def test_last_bits_are_equal_and_more_is_different(folder, evaluation):
     assert float(found.moved[0].after) == pytest.approx(float(kept), abs=1e-12)
 
 
-def test_a_record_may_lie_anywhere(folder, evaluation):
+def test_a_flipped_byte_in_a_moved_input_is_named_too(folder, evaluation):
     assert config_of(replace(read_record(evaluation.record), path=Path("/record"))) == Path("lab/config.yaml")
+
+    (folder / "lab").rename(folder / "archive")
+    flip(folder / "archive/web/bm25.txt", "1", "2")
+    found = check(evaluation, inputs="archive")
+    (changed,) = found.inputs
+    assert (changed.what, changed.found) == ("bm25 on web", "archive/web/bm25.txt")
+    assert found.verdict == "different"
 
 
 def test_the_code_is_not_that_of_another_repository(folder, evaluation, monkeypatch):

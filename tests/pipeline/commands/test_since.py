@@ -184,20 +184,18 @@ def test_a_change_worked_by_hand(config):
     )
 
 
-def test_what_the_gates_pass_is_not_searched(config):
+def test_what_did_not_change_or_gates_pass_is_not_searched(config):
+    evaluate(config, date=night(1))
+    found = evaluate(config, date=night(2))
+    assert found.headline == "No figure changed since last night."
+    assert {line.first_seen for line in found.changes} == {""}
+
     write_output(config.parent / night(2) / "bm25.txt", {query: 1 + query.startswith("internet") for query in QUERIES})
     evaluate(config, date=night(1))
     found = evaluate(config, date=night(2), overrides=['gates=[{"name": "floor", "measure": "rr", "at_least": 0.5}]'])
     line = line_of(found, "previous")
     assert line.difference == pytest.approx(-59 / 300 / 2)
     assert (line.decision, line.slice, line.slice_share) == ("worse", "", None)
-
-
-def test_nothing_changed(config):
-    evaluate(config, date=night(1))
-    found = evaluate(config, date=night(2))
-    assert found.headline == "No figure changed since last night."
-    assert {line.first_seen for line in found.changes} == {""}
 
 
 def test_a_late_night_is_held_against_the_night_before_it(config):

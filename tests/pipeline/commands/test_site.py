@@ -305,7 +305,17 @@ def test_a_model_has_its_nights_in_every_evaluation(records, tmp_path):
     assert models == [["bm25", "search-team", "2", "1", "2026-11-20"], ["dense", "", "2", "1", "2026-11-20"]]
 
 
-def test_without_records_the_site_stays(records, tmp_path):
+def test_another_site_is_not_written_over_nor_one_without_records(records, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.html").write_text("<title>mine</title>", encoding="utf-8")
+    (tmp_path / "file").touch()
+
+    with pytest.raises(InputError, match=r"docs/index.html: is not a page of `rankledger site`; name another folder"):
+        written(tmp_path / "docs")
+    with pytest.raises(InputError, match="file: is a file; name a folder with --output"):
+        written(tmp_path / "file")
+    assert [path.name for path in (tmp_path / "docs").iterdir()] == ["index.html"]
+
     output = tmp_path / "site"
     written(output)
     before = tree(output)
@@ -317,18 +327,6 @@ def test_without_records_the_site_stays(records, tmp_path):
     with pytest.raises(InputError, match="no record can be read, such as 2026"):
         site(output, runs_dir=tmp_path / "runs")
     assert tree(output) == before
-
-
-def test_another_site_is_not_written_over(records, tmp_path):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/index.html").write_text("<title>mine</title>", encoding="utf-8")
-    (tmp_path / "file").touch()
-
-    with pytest.raises(InputError, match=r"docs/index.html: is not a page of `rankledger site`; name another folder"):
-        written(tmp_path / "docs")
-    with pytest.raises(InputError, match="file: is a file; name a folder with --output"):
-        written(tmp_path / "file")
-    assert [path.name for path in (tmp_path / "docs").iterdir()] == ["index.html"]
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "https://", "https://u:p@a/", "https://a/?q", "https://a b/"])

@@ -71,7 +71,7 @@ def test_models_that_were_searched_for_are_those_of_the_record(tmp_path, runs):
     assert figures_of(again.record) == figures_of(expected.record)
 
 
-def test_an_output_that_has_changed_is_refused(config, runs):
+def test_inputs_that_have_changed_or_are_gone_are_refused(config, runs):
     first = evaluate(config, runs)
     path = config.parent / "web" / "bm25.txt"
     path.write_text(path.read_text(encoding="utf-8") + "q9999 Q0 d 1 1.5 tag\n", encoding="utf-8")
@@ -83,9 +83,6 @@ def test_an_output_that_has_changed_is_refused(config, runs):
     assert failure.reason.endswith("restore it, or name the config instead of the record")
     assert len(again.results) == 3
 
-
-def test_judgments_that_have_changed_or_are_gone_are_refused(config, runs):
-    first = evaluate(config, runs)
     path = config.parent / "web" / "judged.txt"
     path.write_text(path.read_text(encoding="utf-8") + "q9999 0 d 1\n", encoding="utf-8")
 

@@ -80,19 +80,6 @@ def test_a_manifest_that_was_changed_is_denied_by_receipt_and_mlflow(original, r
     assert check(original, runs, tracking=False).witnesses == ()
 
 
-def test_a_damaged_file_is_listed_with_all_others(original, runs):
-    record = runs / "records" / original.evaluation_id
-    (record / "summary.csv").write_text("dataset\n", encoding="utf-8")
-    (record / "extra.txt").touch()
-
-    with pytest.raises(InputError) as refused:
-        check(original, runs, tracking=False)
-    assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == [
-        str(record / "summary.csv"),
-        str(record / "extra.txt"),
-    ]
-
-
 def test_the_record_of_a_run_is_checked_where_the_record_is_not(original, runs, tmp_path):
     uri = f"sqlite:///{(runs / 'mlflow.db').resolve()}"
     elsewhere = tmp_path / "elsewhere"
@@ -107,10 +94,21 @@ def test_the_record_of_a_run_is_checked_where_the_record_is_not(original, runs, 
         verify(run, runs_dir=elsewhere, tracking_uri=uri)
 
 
-def test_a_run_that_was_deleted_still_has_no_say(original, runs):
+def test_a_damaged_file_is_listed_with_all_others(original, runs):
     with open_store(Tracking(), Workspace.open(runs)) as store:
         store.ask("delete_runs", evaluation_id=original.evaluation_id, run_ids=[run_of(original, runs)])
     assert check(original, runs).witnesses == ("its receipt",)
+
+    record = runs / "records" / original.evaluation_id
+    (record / "summary.csv").write_text("dataset\n", encoding="utf-8")
+    (record / "extra.txt").touch()
+
+    with pytest.raises(InputError) as refused:
+        check(original, runs, tracking=False)
+    assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == [
+        str(record / "summary.csv"),
+        str(record / "extra.txt"),
+    ]
 
 
 def test_a_record_cannot_ask_for_the_witnesses_of_another(original, runs):
