@@ -579,7 +579,9 @@ def test_a_change_of_judgments_is_split_into_its_parts(rejudged, run_cli, tmp_pa
 
     assert (line.n_queries, line.difference) == (2, pytest.approx(1 / 4))
 
-    # The store knows the ranks of q2 and q3, whose documents were judged before, and none of q4.
+
+def test_new_queries_and_a_missing_output_share_a_part(rejudged, tmp_path):
+    """The store knows the ranks of q2 and q3, whose documents were judged before, and none of q4."""
     (tmp_path / "first" / "web" / "bm25.tsv").unlink()
 
     (found,) = moved_from(*rejudged, force=True).splits

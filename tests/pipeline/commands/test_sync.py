@@ -108,6 +108,8 @@ def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
     assert synced.reason == ""
     assert logged(runs) == before
 
+
+def test_a_deleted_run_stays_deleted(runs):
     client = client_of(f"sqlite:///{runs}/mlflow.db")
     (run,) = runs_in(client)
     client.delete_run(run.info.run_id)
