@@ -33,7 +33,7 @@ from rankledger.pipeline.report.tables import (
     scale_header,
     signed,
 )
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, plain, short_text
+from rankledger.pipeline.report.text_table import Table, TerminalText, byte_size, plain, short_text
 from rankledger.pipeline.support.text import counted, queries
 
 _DIGEST = 12  # characters of a digest
@@ -43,7 +43,7 @@ _ROUNDING = 1e-12  # what is left of a part if two figures are equal
 _SIDES = ("before", "after")
 
 
-def query_rows(title: str, queries: Sequence[QueryChange]) -> TextTable:
+def query_rows(title: str, queries: Sequence[QueryChange]) -> Table:
     """Return a row per query with its scores and the graded documents whose rank changed, if any are ranked."""
     rows = [
         (
@@ -57,7 +57,7 @@ def query_rows(title: str, queries: Sequence[QueryChange]) -> TextTable:
         for query in queries
     ]
     headers = ("model", "query", *_SIDES, "change", "graded documents")
-    table = TextTable(title, headers, (False, False, True, True, True, False), tuple(rows))
+    table = Table.of_texts(title, headers, rows, words=("model", "query", "graded documents"))
     return table if any(query.documents is not None for query in queries) else table.without("graded documents")
 
 
@@ -90,7 +90,7 @@ def comparison_markdown(report: ComparisonReport) -> str:
     lines += [*(f"- {plain(line)}" for line in _heading(report)), ""]
     lines += [text for line in (*where(report), summary(report)) for text in (f"**{plain(line)}**", "")]
     for table in _tables(report):
-        lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
+        lines += [f"{plain(table.caption)}:", "", *table.in_markdown(), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in _notes(report))]).rstrip("\n") + "\n"
 
 
@@ -164,12 +164,12 @@ def summary(report: ComparisonReport) -> str:
     return f"{counted(len(lines), 'difference')}: {said} (corrected p below {1 - report.confidence:.3g})"
 
 
-def _tables(report: ComparisonReport) -> Iterator[TextTable]:
+def _tables(report: ComparisonReport) -> Iterator[Table]:
     for table in (*_change_tables(report), *split_tables(report)):
         yield table if len(report.pairs) > 1 else table.without("model")
 
 
-def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
+def _change_tables(report: ComparisonReport) -> Iterator[Table]:
     if not report.moved:
         return
     for dataset in dict.fromkeys(line.dataset for line in report.comparisons):
@@ -194,17 +194,17 @@ def _unchanged(report: ComparisonReport, dataset: str) -> list[str]:
     return [model for model, _ in report.unchanged.get(dataset, ())]
 
 
-def figure_table(figures: Sequence[DatasetFigure]) -> TextTable:
+def figure_table(figures: Sequence[DatasetFigure]) -> Table:
     """Return a row per figure that is of a whole dataset."""
-    rows = tuple(
+    rows = (
         (line.dataset, models(line.model, line.baseline), line.measure, figure(line.before), figure(line.after))
         for line in figures
     )
-    headers = ("dataset", "model", "measure", *_SIDES)
-    return TextTable("figures of all lists together", headers, (False, False, False, True, True), rows)
+    words = ("dataset", "model", "measure")
+    return Table.of_texts("figures of all lists together", (*words, *_SIDES), rows, words=words)
 
 
-def split_tables(report: ComparisonReport) -> Iterator[TextTable]:
+def split_tables(report: ComparisonReport) -> Iterator[Table]:
     """Yield a table per dataset with a row per figure and per part of its change."""
     for dataset in dict.fromkeys(split.dataset for split in report.splits):
         rows: list[tuple[str, ...]] = []
@@ -216,7 +216,7 @@ def split_tables(report: ComparisonReport) -> Iterator[TextTable]:
         if rows:
             headers = ("model", "measure", *_SIDES, "change", "due to")
             title = f"{dataset}: what the change is due to"
-            yield TextTable(title, headers, (False, False, True, True, True, False), tuple(rows))
+            yield Table.of_texts(title, headers, rows, words=("model", "measure", "due to"))
 
 
 def _is_still(split: ChangeSplit) -> bool:
@@ -264,7 +264,7 @@ def history_markdown(history: History, *, last: int | None) -> str:
     lines: list[str] = []
     for series in history.series:
         table = night_table(history, series, last)
-        lines += [f"### {plain(table.title)}", "", *table.in_markdown(), ""]
+        lines += [f"### {plain(table.caption)}", "", *table.in_markdown(), ""]
         lines += [*(f"- {plain(line)}" for line in notes_below(history, series)), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in history.remarks)]).rstrip("\n") + "\n"
 
@@ -278,7 +278,7 @@ def history_data(history: History, *, last: int | None) -> dict[str, Any]:
     return data
 
 
-def night_table(history: History, series: Series, last: int | None, *, n_cells: int = 0) -> TextTable:
+def night_table(history: History, series: Series, last: int | None, *, n_cells: int = 0) -> Table:
     """Return a row per night, with bars of `n_cells` on one scale, or with numbers if `n_cells` is 0."""
     first = _first(len(series.nights), last)
     scale = Scale.of(map(Interval.of, series.nights[first:]))
@@ -301,8 +301,8 @@ def night_table(history: History, series: Series, last: int | None, *, n_cells: 
     title = f"{history.measure} of {series.model} on {dataset}, {of}{counted(len(series.nights), 'night')}"
     interval = scale_header(scale, n_cells) if n_cells else "interval"
     headers = ("night", "figure", interval, "change", "n", "gates", "marks")
-    numeric = (False, True, not n_cells, True, True, False, False)
-    return TextTable(title, headers, numeric, tuple(rows), fixed=(interval,))
+    unbroken = interval if n_cells else ""
+    return Table.of_texts(title, headers, rows, words=("night", "gates", "marks"), unbroken=unbroken)
 
 
 def _change_text(change: float) -> str:
@@ -399,8 +399,7 @@ def _first(n_nights: int, last: int | None) -> int:
 def record_list(records: RecordList, *, width: int) -> str:
     """Return a row per evaluation, the most recent first."""
     headers = ("evaluation", "night", "models", "datasets", "gates", "failures", "MLflow", "size")
-    numeric = (False, False, True, True, False, True, False, True)
-    rows = tuple(
+    rows = [
         (
             entry.evaluation_id,
             entry.date + (" again" if entry.repeats else ""),
@@ -412,10 +411,11 @@ def record_list(records: RecordList, *, width: int) -> str:
             byte_size(entry.size),
         )
         for entry in records.evaluations
-    )
+    ]
     title = f"{records.place}: {counted(len(rows), 'evaluation')}"
     optional = ("size", "datasets", "models", "failures")
-    table = TextTable(title, headers, numeric, rows, fixed=headers[:1], optional=optional)
+    words = ("night", "gates", "MLflow")
+    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
     return _lines_text([table], records.remarks, width)
 
 
@@ -427,7 +427,6 @@ def figure_matches(match: FigureMatch, *, width: int) -> str:
         return _lines_text([], [none, *match.remarks], width)
     names = ("evaluation_id", "date", "dataset", "model", "slice", "measure")
     headers = ("evaluation", "night", *names[2:], "figure", "interval", "also in")
-    numeric = (False, False, False, False, False, False, True, True, False)
     alike: dict[tuple[object, ...], list[RecordedFigure]] = {}  # the same figure in several records, the last first
     for line in match.figures:
         key = (line.dataset, line.model, line.slice, line.measure, line.fingerprint, line.estimate, line.ci_low)
@@ -442,7 +441,8 @@ def figure_matches(match: FigureMatch, *, width: int) -> str:
     )
     among = f"{len(match.figures):,} in {counted(match.n_records, 'record')}"
     title = f"{match.measure or 'figure'} that rounds to {match.published}: {among}"
-    table = TextTable(title, headers, numeric, rows, fixed=headers[:1], optional=("interval", "night", "slice"))
+    words, optional = ("night", *names[2:], "also in"), ("interval", "night", "slice")
+    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
     left_out = {
         name for name, is_left in (("measure", match.measure), ("also in", not any(r[-1] for r in rows))) if is_left
     }
@@ -459,7 +459,7 @@ def _match_notes(match: FigureMatch, n_rows: int) -> Iterator[str]:
             yield f"{measure} has {len(definitions)} definitions in these records: {', '.join(definitions)}"
 
 
-def _lines_text(tables: Sequence[TextTable], lines: Sequence[str], width: int) -> str:
+def _lines_text(tables: Sequence[Table], lines: Sequence[str], width: int) -> str:
     text = TerminalText(width=width)
     for table in tables:
         text.add_table(table)

@@ -7,17 +7,18 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 
-from rich.table import Table
-
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.sources import Replicate
 from rankledger.pipeline.explain import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, number, numbers, plain
+from rankledger.pipeline.report.text_table import Table, TerminalText, number, numbers, plain
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.text import counted
+
+if typing.TYPE_CHECKING:
+    import rich.table
 
 _NAMED = 3  # documents beside their number
 _GAP = "⋮"
@@ -55,7 +56,7 @@ def _both(explanation: Explanation) -> list[Explanation]:
     return [explanation, *([] if explanation.against is None else [explanation.against])]
 
 
-def _top_of_both(one: Explanation, other: Explanation) -> TextTable:
+def _top_of_both(one: Explanation, other: Explanation) -> Table:
     columns: list[list[str]] = []
     heads = [[line for line in each.documents if line.place <= _depth(each)] for each in (one, other)]
     n_rows = max(map(len, heads))
@@ -69,7 +70,7 @@ def _top_of_both(one: Explanation, other: Explanation) -> TextTable:
     names = [str(Replicate(each.model, each.replicate) if each.replicate else each.model) for each in (one, other)]
     headers = [f"{name}{part}" for name in names for part in ("", ": grade", ": term")]
     rows = zip(map(str, range(1, n_rows + 1)), *columns, strict=True)
-    return TextTable("both lists", ("", *headers), (True, *(False, True, True) * 2), tuple(rows))
+    return Table.of_texts("both lists", ["", *headers], rows, words=names)
 
 
 def _depth(explanation: Explanation) -> int:
@@ -87,7 +88,7 @@ def markdown(explanation: Explanation) -> str:
 def _markdown(explanation: Explanation) -> str:
     lines = [f"### {plain(_heading(explanation))}", "", plain(_definition(explanation)), ""]
     for table in _lists(explanation):
-        lines += [f"The {table.title}:", "", *table.in_markdown(), ""]
+        lines += [f"The {table.caption}:", "", *table.in_markdown(), ""]
     lines += [f"**{plain(_equation(explanation))}**", "", *_items(_notes(explanation))]
     if explanation.comparison is not None:
         lines += ["", f"**{plain(_profile_score(explanation, explanation.comparison))}**", ""]
@@ -142,7 +143,7 @@ def _definition(explanation: Explanation) -> str:
     return f"{explanation.measure.metric.title}: {explanation.measure.metric.formula}"
 
 
-def _lists(explanation: Explanation) -> list[TextTable]:
+def _lists(explanation: Explanation) -> list[Table]:
     lines, _ = _split(explanation)
     ranked = explanation.measure.metric.input == "judged"
     factors = dict.fromkeys(name for line in explanation.documents for name in line.factors)
@@ -161,7 +162,7 @@ def _split(explanation: Explanation) -> tuple[list[ScoreTerm], list[ScoreTerm]]:
 
 def _list_table(
     title: str, lines: Sequence[ScoreTerm], factors: Sequence[str], *, ranked: bool = True, ideal: bool = False
-) -> TextTable:
+) -> Table:
     columns: dict[str, list[str]] = {"rank": [_rank(line) for line in lines]} if ranked else {}
     named = any(line.doc_id is not None for line in lines)
     if named:
@@ -178,7 +179,7 @@ def _list_table(
     gaps = [row for row in range(1, len(lines)) if lines[row].place > ends[row - 1] + 1]
     for row in reversed(gaps):
         rows.insert(row, (_GAP, *[""] * (len(columns) - 1)))
-    return TextTable(title, tuple(columns), tuple(name != "document" for name in columns), tuple(rows))
+    return Table.of_texts(title, columns, rows, words=("document",))
 
 
 def _rank(line: ScoreTerm) -> str:
@@ -314,7 +315,7 @@ def _score(outcome: Outcome, decimals: int) -> str:
     return f"undefined ({counted})"
 
 
-def _choices(explanation: Explanation, comparison: ProfileComparison) -> TextTable:
+def _choices(explanation: Explanation, comparison: ProfileComparison) -> Table:
     decimals = _decimals(explanation, comparison)
     rows = [
         (choice.name, choice.own, choice.other, _score(choice.alone, decimals), choice.because)
@@ -323,8 +324,7 @@ def _choices(explanation: Explanation, comparison: ProfileComparison) -> TextTab
     if len(rows) > 1:
         rows.append(("all of them", "", "", _score(comparison.outcome, decimals), ""))
     headers = ("choice", "as evaluated", comparison.profile.name, "alone it gives", "because")
-    numeric = all(choice.alone.value is not None for choice in comparison.choices)
-    return TextTable("what makes the difference", headers, (False, False, False, numeric, False), tuple(rows))
+    return Table.of_texts("what makes the difference", headers, rows, words=(*headers[:3], "because"))
 
 
 def _idle(comparison: ProfileComparison) -> Iterator[str]:
@@ -333,13 +333,15 @@ def _idle(comparison: ProfileComparison) -> Iterator[str]:
         yield f"makes no difference here: {names}"
 
 
-def _side_by_side(tables: Sequence[TextTable], text: TerminalText) -> Sequence[TextTable | Table]:
+def _side_by_side(tables: Sequence[Table], text: TerminalText) -> Sequence[Table | rich.table.Table]:
     if len(tables) == 2:
+        from rich.table import Table as RichTable
+
         ranking, ideal = tables
         for second in (ideal, ideal.only(_SLIM)):
             pair = [ranking.for_terminal(text.width), second.for_terminal(text.width)]
             if sum(map(text.columns, pair)) + 2 <= text.width:
-                row = Table.grid(padding=(0, 2, 0, 0))
+                row = RichTable.grid(padding=(0, 2, 0, 0))
                 row.add_row(*pair)
                 return [row]
     return tables

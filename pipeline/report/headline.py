@@ -174,12 +174,13 @@ class _Words:
 
     def _leads(self) -> str:
         parts = []
-        boards = [board for board in leaderboards(self._evaluation) if board.dataset != "*"]
+        boards = [board for board in leaderboards(self._evaluation) if board[0].dataset != "*"]
         for board in boards[:_LEADS]:
-            lead, best = board.columns[0], board.models[0]
+            lead = board[0]
+            best = next(iter(lead.estimates))
             says = f"{lead.measure} {figure(lead.estimates[best].estimate)}"
-            where = f" on {_name(board.dataset)}" if self._has_several else ""
-            is_best = len(board.models) > 1 and lead.direction != "neither"
+            where = f" on {_name(lead.dataset)}" if self._has_several else ""
+            is_best = len(lead.estimates) > 1 and lead.direction != "neither"
             parts.append(f"{_name(best)}{' leads' if is_best else ''}{where}: {says}")
         more = [f"{counted(len(boards) - _LEADS, 'more dataset')}"] if len(boards) > _LEADS else []
         return "; ".join([*parts, *more])

@@ -12,14 +12,7 @@ from rankledger.pipeline.config.schema import Conventions
 from rankledger.pipeline.inference.tables import Comparison
 from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.report.page import Page
-from rankledger.pipeline.report.tables import (
-    Leaderboard,
-    MeasureColumn,
-    display_name,
-    figure,
-    interval_text,
-    leaderboards,
-)
+from rankledger.pipeline.report.tables import MeasureColumn, display_name, figure, interval_text, leaderboards
 from rankledger.pipeline.report.text_table import printable, short_text
 from rankledger.pipeline.support.text import counted, queries
 
@@ -79,14 +72,14 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in text).replace("\0", "{}")
 
 
-def _table(page: Page, board: Leaderboard, n_measures: int, number: int, style: TableStyle) -> str:
-    columns = board.columns[:n_measures]
-    left = len(board.columns) - len(columns)
-    failed = {failure.model for failure in page.evaluation.failures if failure.dataset == board.dataset}
-    models = [model for model in page.manifest.models if model in failed.union(board.models)]
+def _table(page: Page, board: Sequence[MeasureColumn], n_measures: int, number: int, style: TableStyle) -> str:
+    dataset, columns = board[0].dataset, board[:n_measures]
+    left = len(board) - len(columns)
+    failed = {failure.model for failure in page.evaluation.failures if failure.dataset == dataset}
+    models = [model for model in page.manifest.models if model in failed.union(board[0].estimates)]
     if style.sort:
-        models.sort(key=[*board.models, *models].index)
-    ranks = board.columns[0].ranks
+        models.sort(key=[*board[0].estimates, *models].index)
+    ranks = board[0].ranks
     cells = [
         [escaped(short_text(model)) for model in models],
         *([[ranks.get(model, "").replace("–", "--") or _NOTHING for model in models]] if ranks else []),
@@ -94,9 +87,9 @@ def _table(page: Page, board: Leaderboard, n_measures: int, number: int, style: 
     ]
     name = "table*" if style.fit == "page" else "table"
     width = _WIDTHS.get(style.fit)
-    of = escaped(short_text(display_name(board.dataset)))
+    of = escaped(short_text(display_name(dataset)))
     caption = style.caption or f"{of}, {queries(max(column.n_queries for column in columns))}."
-    note = "" if style.caption else " ".join(_note(page, board, columns, style))
+    note = "" if style.caption else " ".join(_note(page, columns, style))
     headers = [style.headers.get(column.measure) or escaped(column.measure) for column in columns]
     return "\n".join(
         [
@@ -165,18 +158,18 @@ def _row(cells: Sequence[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
-def _note(page: Page, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle) -> Iterator[str]:
+def _note(page: Page, columns: Sequence[MeasureColumn], style: TableStyle) -> Iterator[str]:
     yield from _missing(columns)
     if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
-    if board.columns[0].ranks:
+    if columns[0].ranks:
         level = f"{100 * page.evaluation.confidence:g}"
         yield rf"Ranks by {escaped(columns[0].measure)} are simultaneous {level}\% intervals."
     if style.intervals:
         yield rf"In brackets: {100 * page.evaluation.confidence:g}\% confidence intervals."
         if any(map(_is_unreliable, columns)):
             yield f"{_UNRELIABLE}: not reliable, as few queries decide it, or nearly all score alike."
-    yield from _significance(page, board.dataset, columns, style)
+    yield from _significance(page, columns[0].dataset, columns, style)
     yield f"Conventions: {escaped(', '.join(_conventions(page.manifest.conventions)))}."
 
 

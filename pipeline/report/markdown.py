@@ -19,8 +19,9 @@ from rankledger.pipeline.report.page import Page, comparability_notes, side_by_s
 from rankledger.pipeline.report.tables import (
     LETTERS,
     Interval,
-    Leaderboard,
+    MeasureColumn,
     board_table,
+    board_title,
     difference_rows,
     difference_table,
     display_name,
@@ -35,7 +36,7 @@ from rankledger.pipeline.report.tables import (
     worst_differences,
     worst_figures,
 )
-from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TextTable, n_bytes, plain, short_text
+from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, Group, Table, n_bytes, plain, short_text
 from rankledger.pipeline.report.verdicts import REASON, add_verdicts
 from rankledger.pipeline.support.text import counted
 
@@ -67,7 +68,7 @@ def note(evaluation: Evaluation) -> str:
     lines += [f"**{plain(text)}**\n"] if (text := headline_of(evaluation)) else []
     lines += [_completeness(evaluation), ""]
     for board in leaderboards(evaluation):
-        lines += [f"### {plain(display_name(board.dataset))}", "", *_leaderboard(board, _MEASURES).in_markdown(), ""]
+        lines += [f"### {plain(display_name(board[0].dataset))}", "", *_leaderboard(board, _MEASURES).in_markdown(), ""]
     lines += [f"- {plain(line)}" for line in (*notes(evaluation), *failures(evaluation.failures))]
     return "\n".join(lines) + "\n"
 
@@ -85,9 +86,9 @@ def _overview(pages: Sequence[Page]) -> list[str]:
     budget.add(f"## {counted(len(pages), 'evaluation')}", "")
     headers = ("model", *(page.title for page in pages))
     for dataset, measure, figures in side_by_side(pages):
-        rows = tuple((model, *(str(interval or "") for interval in own)) for model, own in figures.items())
+        rows = ((model, *(str(interval or "") for interval in own)) for model, own in figures.items())
         budget.add(f"{_text(display_name(dataset))}, {_text(measure)}:", "")
-        _add_table(budget, TextTable("", headers, (False, *[True] * len(pages)), rows), file="summary.csv")
+        _add_table(budget, Table.of_texts("", headers, rows, words=headers[:1]), file="summary.csv")
     _add_list(budget, comparability_notes(pages))
     return budget.lines
 
@@ -127,23 +128,24 @@ def _completeness(evaluation: Evaluation) -> str:
     return f"**{word}:** {evaluated}."
 
 
-def _add_dataset(budget: ByteBudget, page: Page, board: Leaderboard, n_measures: int) -> None:
-    budget.add(f"### {plain(board.title)}", "")
+def _add_dataset(budget: ByteBudget, page: Page, board: Sequence[MeasureColumn], n_measures: int) -> None:
+    dataset = board[0].dataset
+    budget.add(f"### {plain(board_title(board))}", "")
     _add_table(budget, _leaderboard(board, n_measures), file="summary.csv")
-    left = len(board.columns) - n_measures
+    left = len(board) - n_measures
     if left > 0:
         budget.add(f"{counted(left, 'more measure')} in summary.csv.", "")
-    _add_differences(budget, page, board.dataset)
-    _add_slices(budget, page.evaluation, board.dataset)
-    own = [pair for pair in page.pairs if pair.dataset == board.dataset and pair.largest_changes]
+    _add_differences(budget, page, dataset)
+    _add_slices(budget, page.evaluation, dataset)
+    own = [pair for pair in page.pairs if pair.dataset == dataset and pair.largest_changes]
     for pair in own[:_PAIRS]:
         _add_changes(budget, pair)
 
 
-def _leaderboard(board: Leaderboard, n_measures: int) -> TextTable:
+def _leaderboard(board: Sequence[MeasureColumn], n_measures: int) -> Table:
     table = board_table(board, n_measures, most=_NAME).without(LETTERS)
-    rows = ((model, *(cell.replace(", ", _UNBROKEN) for cell in cells)) for model, *cells in table.rows)
-    return replace(table, rows=tuple(rows))
+    rows = ((model, *(str(cell).replace(", ", _UNBROKEN) for cell in cells)) for model, *cells in table.rows)
+    return replace(table, groups=(Group(tuple(rows)),))
 
 
 def _add_differences(budget: ByteBudget, page: Page, dataset: str) -> None:
@@ -173,7 +175,7 @@ def _add_slices(budget: ByteBudget, evaluation: Evaluation, dataset: str) -> Non
             for line in lines
         )
         headers = ("model", "slice", measure, "n", "caution")
-        table = TextTable("", headers, (False, False, True, True, False), rows)
+        table = Table.of_texts("", headers, rows, words=("model", "slice", "caution"))
         _add_folded(budget, f"Worst slices by {measure}", table, most=_SLICES, file="summary.csv")
 
 
@@ -182,7 +184,7 @@ def _add_changes(budget: ByteBudget, pair: PairedScores) -> None:
     table = query_rows("", pair.largest_changes).without("model")
     rows = tuple((short_text(query_id, _NAME), *cells) for query_id, *cells in table.rows)
     title = f"{names}: largest changes by {pair.measure}"
-    _add_folded(budget, title, replace(table, rows=rows), most=_QUERIES, file="movers.csv")
+    _add_folded(budget, title, replace(table, groups=(Group(rows),)), most=_QUERIES, file="movers.csv")
 
 
 def _add_history(budget: ByteBudget, history: History) -> None:
@@ -195,21 +197,21 @@ def _add_history(budget: ByteBudget, history: History) -> None:
         names = (short_text(display_name(series.dataset), _NAME), short_text(series.model, _NAME))
         rows.append((*names, f"{len(series.nights):,}", ends, change, steps))
     headers = ("dataset", "model", "nights", "figure", "last change", "steps")
-    table = TextTable("", headers, (False, False, True, True, True, False), tuple(rows))
+    table = Table.of_texts("", headers, rows, words=("dataset", "model", "steps"))
     if budget.add(f"### History by {_text(history.measure)}", ""):
         _add_table(budget, table, file="`rankledger history`")
         _add_list(budget, history.remarks)
 
 
-def _add_folded(budget: ByteBudget, title: str, table: TextTable, *, most: int, file: str) -> None:
+def _add_folded(budget: ByteBudget, title: str, table: Table, *, most: int, file: str) -> None:
     if budget.add(f"<details><summary>{html.escape(short_text(title, _TITLE))}</summary>", ""):
         _add_table(budget, table, most=most, file=file)
         budget.add("</details>", "", reserve=0)
 
 
-def _add_table(budget: ByteBudget, table: TextTable, *, file: str, most: int = _ROWS) -> None:
+def _add_table(budget: ByteBudget, table: Table, *, file: str, most: int = _ROWS) -> None:
     rows = tuple(tuple(short_text(cell, _CELL) for cell in row) for row in table.rows)
-    budget.add_table(replace(table, rows=rows), file=file, most=most)
+    budget.add_table(replace(table, groups=(Group(rows),)), file=file, most=most)
 
 
 def _add_list(budget: ByteBudget, lines: Iterable[str]) -> None:

@@ -20,7 +20,6 @@ from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
-    Leaderboard,
     MeasureColumn,
     display_name,
     figure,
@@ -53,9 +52,9 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
     yield from _undefined(evaluation, n_queries)
     yield from map(str, evaluation.data_warnings)
     for board in leaderboards(evaluation):
-        if board.columns[0].ranks:
-            yield rank_note(board.columns[0], evaluation.confidence)
-        yield from replicate_notes(evaluation, board.dataset)
+        if board[0].ranks:
+            yield rank_note(board[0], evaluation.confidence)
+        yield from replicate_notes(evaluation, board[0].dataset)
         yield from _leads_by_ties(board)
         yield from _unreliable_intervals(board)
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
@@ -132,16 +131,14 @@ def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iter
             yield f"and {len(same) - n_named:,} more model outputs: {reason}"
 
 
-def legend(evaluation: Evaluation, boards: Sequence[Leaderboard], *, drawn: bool, bold: bool) -> str:
+def legend(evaluation: Evaluation, boards: Sequence[Sequence[MeasureColumn]], *, bold: bool) -> str:
     """Explain the signs of leaderboards. Notes explain `~` and `†`."""
-    leads = [board.columns[0] for board in boards]
     signs = []
-    if any(line.ci_low is not None for lead in leads for line in lead.estimates.values()):
-        where = ", drawn for the first measure" if drawn else ""
-        signs.append(f"[low, high]: {100 * evaluation.confidence:g}% intervals{where}")
-    if bold and leads:
+    if any(line.ci_low is not None for board in boards for line in board[0].estimates.values()):
+        signs.append(f"[low, high]: {100 * evaluation.confidence:g}% intervals")
+    if bold and boards:
         signs.append("bold: the best")
-    if any(lead.letters for lead in leads):
+    if any(board[0].letters for board in boards):
         signs.append("letters: models that share one do not differ significantly by the first measure")
     return "; ".join(signs)
 
@@ -215,29 +212,29 @@ def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
             )
 
 
-def _leads_by_ties(board: Leaderboard) -> Iterator[str]:
-    for column in board.columns:
+def _leads_by_ties(board: Sequence[MeasureColumn]) -> Iterator[str]:
+    for column in board:
         leader = next(iter(column.estimates))
         others = column.challengers(leader) if column.best is not None else []
         if others:
             tied = [column.estimates[model] for model in (leader, *others)]
             spans = ", ".join(f"{t.model} {figure(t.ties_least)} to {figure(t.ties_greatest)}" for t in tied)
-            where = f"{column.measure} on {display_name(board.dataset)}"
+            where = f"{column.measure} on {display_name(board[0].dataset)}"
             yield f"{FLIPS} {where}: the order of tied documents decides who leads: {spans}"
 
 
-def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
+def _unreliable_intervals(board: Sequence[MeasureColumn]) -> Iterator[str]:
     reasons = {"sparse": "a few queries or clusters decide it", "degenerate": "all of them score alike"}
     for mark, reason in reasons.items():
         names = [
             f"{model} {column.measure}"
-            for model in board.models
-            for column in board.columns
+            for model in board[0].estimates
+            for column in board
             if (line := column.estimates[model]).mark == mark and line.estimate is not None
         ]
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            yield f"{UNSURE} {mark} on {display_name(board.dataset)} ({reason}): {', '.join(names[:_NAMED])}{more}"
+            yield f"{UNSURE} {mark} on {display_name(board[0].dataset)} ({reason}): {', '.join(names[:_NAMED])}{more}"
 
 
 def rerun_command(manifest: Manifest) -> str:

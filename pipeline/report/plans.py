@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.history.comparison import PowerLine, PowerPlan, PowerPoint, RecordPair
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import Block, Section, Words, text_table, write_charts
+from rankledger.pipeline.report.html.blocks import Block, Section, Words, write_charts
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import figure, models, signed
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain, short_text
+from rankledger.pipeline.report.text_table import Table, TerminalText, plain, short_text
 
 _MARKS = {
     "few": f"under {LEAST_CLUSTERS}",
@@ -38,7 +38,7 @@ def plan_markdown(plan: PowerPlan) -> str:
     """Write a plan in GitHub's Markdown."""
     lines = [f"### {plain(heading(plan))}", ""]
     for table in _tables(plan):
-        lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
+        lines += [f"{plain(table.caption)}:", "", *table.in_markdown(), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in notes(plan))]) + "\n"
 
 
@@ -68,7 +68,7 @@ def heading(plan: PowerPlan) -> str:
     return f"{measures}: margin {plan.margin:g}, true change {change}, power {plan.wanted:.4g}"
 
 
-def _tables(plan: PowerPlan) -> Iterator[TextTable]:
+def _tables(plan: PowerPlan) -> Iterator[Table]:
     for dataset in dict.fromkeys(line.dataset for line in plan.lines):
         whole, *of_slices = needed_tables(plan, dataset)
         yield whole
@@ -77,7 +77,7 @@ def _tables(plan: PowerPlan) -> Iterator[TextTable]:
         yield from of_slices
 
 
-def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[TextTable]:
+def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[Table]:
     """Yield the required queries of a dataset, and of its slices if they are planned."""
     for what, of_slices in (("queries needed", False), ("queries needed by slices", True)):
         own = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
@@ -85,7 +85,7 @@ def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[TextTable]:
             yield _needed(f"{dataset}: {what}", own, plan.confidence)
 
 
-def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> TextTable:
+def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> Table:
     columns = {
         "model": [models(line.model, line.baseline) for line in lines],
         "slice": [line.slice for line in lines],
@@ -102,16 +102,16 @@ def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> TextTa
         "clusters needed": all(line.n_clusters == line.n_queries for line in lines),
         "mark": not any(line.mark for line in lines),
     }
-    table = TextTable.of(title, columns, words=("model", "slice", "mark"))
+    table = Table.of_texts(title, columns, zip(*columns.values(), strict=True), words=("model", "slice", "mark"))
     return table.without(*(header for header, is_omitted in omitted.items() if is_omitted))
 
 
-def _curves(title: str, points: Sequence[PowerPoint]) -> TextTable:
+def _curves(title: str, points: Sequence[PowerPoint]) -> Table:
     sizes = list(dict.fromkeys(point.n_queries for point in points))
     pairs = dict.fromkeys((point.model, point.baseline) for point in points)
     known = {(point.model, point.baseline, point.n_queries): point.power for point in points}
-    rows = tuple((models(*pair), *(_share(known.get((*pair, n))) for n in sizes)) for pair in pairs)
-    return TextTable(title, ("model", *map(_counts, sizes)), (False, *[True] * len(sizes)), rows)
+    rows = ((models(*pair), *(_share(known.get((*pair, n))) for n in sizes)) for pair in pairs)
+    return Table.of_texts(title, ("model", *map(_counts, sizes)), rows, words=("model",))
 
 
 def notes(plan: PowerPlan) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _sections(plan: PowerPlan) -> Iterator[Section]:
 def _blocks(plan: PowerPlan, dataset: str) -> Iterator[Block]:
     name = short_text(dataset)
     for table, kind in zip(needed_tables(plan, dataset), ("needed", "needed-slices"), strict=False):
-        yield text_table(f"{kind}-{name}", table, "model")
+        yield replace(table, name=f"{kind}-{name}", searched="model")
     points = [point for point in plan.points if (point.dataset, point.slice) == (dataset, ALL)]
     chart = charts.power_by_queries(dataset, points)
     if chart is not None:

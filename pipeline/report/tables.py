@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import Literal, TypeAlias, TypeVar
@@ -15,7 +15,7 @@ from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.history import Night
 from rankledger.pipeline.inference.tables import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.text_table import TextTable, number, short_text
+from rankledger.pipeline.report.text_table import Cell, Table, number, short_text
 from rankledger.pipeline.support.text import queries
 
 POOLED = "*"
@@ -307,10 +307,6 @@ class MeasureColumn:
         return max(line.n_queries for line in self.estimates.values())
 
     @cached_property
-    def scale(self) -> Scale:
-        return Scale.of(map(Interval.of, self.estimates.values()))
-
-    @cached_property
     def best(self) -> float | None:
         """Best estimate. None if there is none, or neither direction is better."""
         first = next(iter(self.estimates.values())).estimate
@@ -351,75 +347,52 @@ class MeasureColumn:
     def mark(self, model: str) -> str:
         return FLIPS if self.is_best(model) and self.challengers(model) else ""
 
-    def text(self, model: str, *, ends: bool = True) -> str:
+    def cell(self, model: str, *, ends: bool = True) -> Cell:
         """Write a model's estimate with its marks and, with `ends`, its interval."""
         interval = Interval.of(self.estimates[model])
-        return f"{interval if ends else figure(interval.value)}{self.mark(model)}"
+        text = f"{interval if ends else figure(interval.value)}{self.mark(model)}"
+        return Cell(text, strong=self.is_best(model))
 
 
-@dataclass(frozen=True)
-class Leaderboard:
-    """Models of a dataset on all of its queries, by measure. The primary measure is the first column."""
-
-    dataset: str
-    columns: tuple[MeasureColumn, ...]
-
-    @property
-    def models(self) -> list[str]:
-        return list(self.columns[0].estimates)
-
-    @property
-    def measures(self) -> list[str]:
-        return [column.measure for column in self.columns]
-
-    @property
-    def title(self) -> str:
-        return f"{short_text(display_name(self.dataset), 400)} ({queries(self.columns[0].n_queries)})"
+def board_title(board: Sequence[MeasureColumn]) -> str:
+    """Return the dataset of a leaderboard with its number of queries."""
+    return f"{short_text(display_name(board[0].dataset), NAME)} ({queries(board[0].n_queries)})"
 
 
 def board_table(
-    board: Leaderboard, n_measures: int, *, ends: bool = True, ranks: bool = True, n_cells: int = 0, most: int = NAME
-) -> TextTable:
+    board: Sequence[MeasureColumn], n_measures: int | None = None, *, ends: bool = True, most: int = NAME
+) -> Table:
     """Return a row per model, the best first, with the first measures of a dataset.
 
     Args:
         board: Leaderboard.
-        n_measures: Number of measures.
+        n_measures: Number of measures. None takes all.
         ends: False omits the intervals of all measures but the first.
-        ranks: False omits the ranks.
-        n_cells: Width of the interval bars of the first measure. 0 draws none.
         most: Maximum characters of a name.
     """
-    lead, *others = board.columns[:n_measures]
-    columns = [("model", False, [short_text(model, most) for model in board.models])]
-    if ranks and lead.ranks:
-        columns.append((RANK, True, list(lead.ranks.values())))
-    figures = {len(columns): lead}
-    columns.append((lead.measure, True, list(map(lead.text, board.models))))
+    lead, *others = board[:n_measures]
+    columns: dict[str, Sequence[str | Cell]] = {"model": [short_text(model, most) for model in lead.estimates]}
+    if lead.ranks:
+        columns[RANK] = list(lead.ranks.values())
+    columns[lead.measure] = [lead.cell(model) for model in lead.estimates]
     if lead.letters:
-        columns.append((LETTERS, False, [lead.letters[model] for model in board.models]))
-    if n_cells:
-        bars = [interval_bar(Interval.of(line), lead.scale, n_cells) for line in lead.estimates.values()]
-        columns.append((scale_header(lead.scale, n_cells), False, bars))
+        columns[LETTERS] = [lead.letters[model] for model in lead.estimates]
     for column in others:
-        figures[len(columns)] = column
-        columns.append((column.measure, True, [column.text(model, ends=ends) for model in board.models]))
-    headers, numeric, cells = zip(*columns, strict=True)
-    places = ((row, column, model) for column in figures for row, model in enumerate(board.models))
-    best = frozenset((row, column) for row, column, model in places if figures[column].is_best(model))
-    fixed = (scale_header(lead.scale, n_cells),) if n_cells else ()
-    return TextTable(board.title, headers, numeric, tuple(zip(*cells, strict=True)), fixed, best)
+        columns[column.measure] = [column.cell(model, ends=ends) for model in lead.estimates]
+    optional = (*(column.measure for column in reversed(others)), RANK)
+    rows = zip(*columns.values(), strict=True)
+    return Table.of_texts(board_title(board), columns, rows, words=("model",), unbroken=LETTERS, optional=optional)
 
 
-def leaderboards(evaluation: Evaluation) -> list[Leaderboard]:
-    """Return the leaderboard of each dataset, in the order of the summary."""
-    columns = measure_columns(evaluation, [line for line in evaluation.estimates if line.slice == ALL])
+def leaderboards(evaluation: Evaluation) -> list[list[MeasureColumn]]:
+    """Return the columns of each dataset on all queries, in the order of the summary. The primary measure is first."""
     boards: dict[str, list[MeasureColumn]] = {}
+    columns = measure_columns(evaluation, [line for line in evaluation.estimates if line.slice == ALL])
     for column in columns.values():
         boards.setdefault(column.dataset, []).append(column)
-    for own in boards.values():
-        own.sort(key=lambda column: column.measure != evaluation.leading[column.dataset])
-    return [Leaderboard(dataset, tuple(own)) for dataset, own in boards.items()]
+    for dataset, board in boards.items():
+        board.sort(key=lambda column: column.measure != evaluation.leading[dataset])
+    return [*boards.values()]
 
 
 def measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[Key, MeasureColumn]:
@@ -491,7 +464,7 @@ def difference_table(
     pairs: bool = True,
     labels: bool = False,
     most: int = 2_000,
-) -> TextTable:
+) -> Table:
     """Return a row of text per comparison.
 
     Args:
@@ -521,8 +494,8 @@ def difference_table(
         **({"conclusion": [str(row.label) for row in rows]} if labels else {}),
     }
     corrected = any(line.p_corrected is not None for line in lines)
-    table = TextTable.of(title, columns, words=("model", by, "caution", "conclusion"))
-    return replace(table, optional=("+ / = / −", "p" if corrected else "corrected", sides[0]))
+    words, optional = ("model", by, "caution", "conclusion"), ("+ / = / −", "p" if corrected else "corrected", sides[0])
+    return Table.of_texts(title, columns, zip(*columns.values(), strict=True), words=words, optional=optional)
 
 
 def by_evidence(lines: Iterable[Comparison]) -> list[Comparison]:

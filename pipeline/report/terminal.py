@@ -7,8 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import repeat
-from textwrap import wrap
 from typing import Any
 
 from markupsafe import Markup
@@ -19,22 +17,16 @@ from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
 from rankledger.pipeline.report.tables import (
-    FEWEST_CELLS,
-    LETTERS,
-    MOST_CELLS,
-    NAME,
-    RANK,
-    Leaderboard,
     MeasureColumn,
     board_table,
+    board_title,
     difference_rows,
     difference_table,
     leaderboards,
     p_value_notes,
-    scale_header,
     shared_baseline,
 )
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, frame_width, short_text
+from rankledger.pipeline.report.text_table import Cell, Table, TerminalText, short_text
 from rankledger.pipeline.report.verdicts import cause_table, group_by_cause, headline
 from rankledger.pipeline.support.text import counted, queries, visible
 
@@ -51,8 +43,8 @@ _TABLES = {  # of the data, with their names in an evaluation
     "gates": "verdicts",
     "warnings": "data_warnings",
 }
-_NARROWEST = 15  # columns of a name on a narrow terminal, with its frame
 _OUTPUTS = 30  # with a line of their own
+_NARROWEST = 12  # columns of a name
 _PAIRS = 45  # of a table: all pairs of ten models
 _PAGE = "report.html"
 _NOTE = 2_000  # characters
@@ -62,18 +54,15 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
     """Write a table per dataset, the best model first, then notes. Measures and intervals are shown if they fit."""
     text = TerminalText(width=width, colour=colour)
     boards = leaderboards(evaluation)
-    is_drawn = False
     for board in boards:
-        table, omitted, has_bars = _fit(board, width)
-        is_drawn = is_drawn or has_bars
-        text.add_table(table)
-        text.add(*wrap(omitted, width, break_on_hyphens=False, break_long_words=False))
+        table, names = board_table(board), max(_NARROWEST, width // 2)
+        ends = table.least_width(names) <= width
+        text.add_table(table if ends else board_table(board, ends=False), names=names)
     lines = list(notes(evaluation))  # a line for each output comes first
     n_left = len(evaluation.quality) - _OUTPUTS
     if n_left > 0:
         lines[_OUTPUTS : _OUTPUTS + n_left] = [f"{counted(n_left, 'more output')} in manifest.json"]
-    signs = legend(evaluation, boards, drawn=is_drawn, bold=colour)
-    for line in (*filter(None, [signs]), *lines, *failures(evaluation.failures)):
+    for line in (*filter(None, [legend(evaluation, boards, bold=colour)]), *lines, *failures(evaluation.failures)):
         text.add(short_text(line, _NOTE))
     return str(text)
 
@@ -167,36 +156,6 @@ def closing(evaluation: Evaluation) -> list[str]:
     return [*lines, f"record: {evaluation.record}"]
 
 
-def _fit(board: Leaderboard, width: int) -> tuple[TextTable, str, bool]:
-    """Return the table of the measures that fit, the others in a line, and whether intervals are drawn."""
-    lead, *others = board.columns
-    names = frame_width(["model", *map(short_text, board.models, repeat(NAME))])
-    letters = frame_width([LETTERS]) if lead.letters else 0
-    ranks = frame_width([RANK, *lead.ranks.values()]) if lead.ranks else 0
-    least = 1 + min(names, _NARROWEST) + _width(lead) + frame_width([LETTERS, *lead.letters.values()]) * bool(letters)
-    ranks = ranks if least + ranks <= width else 0
-    left = width - (1 + min(names, width // 2) + ranks + letters + _width(lead))
-    widths = [_width(column) for column in others]
-    needed = width - left + sum(widths)
-    ends = sum(widths) <= left
-    if not ends:
-        widths = [_width(column, ends=False) for column in others]
-    n_others = max(n for n in range(len(others) + 1) if n == 0 or sum(widths[:n]) <= left)
-    n_cells = 0
-    if len(board.models) > 1 and any(line.ci_low is not None for line in lead.estimates.values()):
-        room = left - sum(widths[:n_others]) - frame_width([""])
-        n_cells = min(room, MOST_CELLS) if room >= len(scale_header(lead.scale, FEWEST_CELLS)) else 0
-    table = board_table(board, 1 + n_others, ends=ends, ranks=bool(ranks), n_cells=n_cells)
-    without_ends, omitted = board.measures[1 : 1 + n_others], board.measures[1 + n_others :]
-    parts = [f"intervals of {', '.join(without_ends)}"] if without_ends and not ends else []
-    parts += [f"{counted(len(omitted), 'more measure')}: {', '.join(omitted)}"] if omitted else []
-    return table, f"{'; '.join(parts)} (COLUMNS={needed} shows all, summary.csv has all)" if parts else "", n_cells > 0
-
-
-def _width(column: MeasureColumn, *, ends: bool = True) -> int:
-    return frame_width([column.measure, *(column.text(model, ends=ends) for model in column.estimates)])
-
-
 _NOTEBOOK_MEASURES = 4
 _NOTEBOOK_MODELS = 50  # of a table
 _NOTEBOOK_NOTES = 12
@@ -231,32 +190,35 @@ def _notebook_causes(evaluation: Evaluation) -> Iterator[Markup]:
         yield Markup("<p>{}</p>").format(f"{counted(n_left, 'more cause')} in gates.json")
 
 
-def _in_html(table: TextTable, most: int) -> Markup:
-    styles = [_NUMBER_STYLE if numeric else _TEXT_STYLE for numeric in table.numeric]
+def _in_html(table: Table, most: int) -> Markup:
+    styles = [_NUMBER_STYLE if column.kind == "number" else _TEXT_STYLE for column in table.columns]
     heads = map(Markup('<th scope="col" style="{}">{}</th>').format, styles, table.headers)
     rows = []
-    for place, (name, *cells) in enumerate(table.rows[:most]):
+    for name, *cells in table.rows[:most]:
         row = [Markup('<th scope="row" style="{}">{}</th>').format(_TEXT_STYLE, name)]
-        for column, cell in enumerate(cells, start=1):
-            text = Markup("<b>{}</b>").format(cell) if (place, column) in table.bold else cell
-            row.append(Markup('<td style="{}">{}</td>').format(styles[column], text))
+        for style, cell in zip(styles[1:], cells, strict=True):
+            text = Markup("<b>{}</b>").format(cell) if isinstance(cell, Cell) and cell.strong else cell
+            row.append(Markup('<td style="{}">{}</td>').format(style, text))
         rows.append(Markup("<tr>{}</tr>").format(Markup().join(row)))
-    caption = Markup('<caption style="text-align:left;white-space:nowrap">{}</caption>\n').format(table.title)
+    caption = Markup('<caption style="text-align:left;white-space:nowrap">{}</caption>\n').format(table.caption)
     return Markup("""\
 <table style="color:inherit">
 {}<thead><tr>{}</tr></thead>
 <tbody>
 {}
-</tbody></table>""").format(caption if table.title else "", Markup().join(heads), Markup("\n").join(rows))
+</tbody></table>""").format(caption if table.caption else "", Markup().join(heads), Markup("\n").join(rows))
 
 
-def _notebook_lines(evaluation: Evaluation, boards: Sequence[Leaderboard]) -> Iterator[str]:
+def _notebook_lines(evaluation: Evaluation, boards: Sequence[Sequence[MeasureColumn]]) -> Iterator[str]:
     if boards:
-        yield legend(evaluation, boards, drawn=False, bold=True)
+        yield legend(evaluation, boards, bold=True)
     for board in boards:
-        more = ((board.models[_NOTEBOOK_MODELS:], "more model"), (board.columns[_NOTEBOOK_MEASURES:], "more measure"))
-        if omitted := ", ".join(counted(len(items), thing) for items, thing in more if items):
-            yield f"{board.title}: {omitted} in summary"
+        more = (
+            (len(board[0].estimates) - _NOTEBOOK_MODELS, "more model"),
+            (len(board) - _NOTEBOOK_MEASURES, "more measure"),
+        )
+        if omitted := ", ".join(counted(n, thing) for n, thing in more if n > 0):
+            yield f"{board_title(board)}: {omitted} in summary"
     lines = [*failures(evaluation.failures), *list(notes(evaluation))[len(evaluation.quality) :]]
     yield from lines[:_NOTEBOOK_NOTES]
     if len(lines) > _NOTEBOOK_NOTES:

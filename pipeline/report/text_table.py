@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.cells import cell_len
 
@@ -17,7 +17,7 @@ from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.support.text import one_line, visible, write_decimals
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    import rich.table
 
 
 _NARROWEST = 12  # columns left for text on a narrow terminal
@@ -77,93 +77,167 @@ def n_bytes(lines: Iterable[str]) -> int:
     return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
 
 
-def frame_width(cells: Iterable[str]) -> int:
-    """Return the columns of the terminal that a framed table with these cells takes."""
-    return max(map(cell_len, cells)) + _FRAME
+Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]
+Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
+
+_STYLES: dict[Tone, str] = {"": "", "good": "green", "bad": "red", "warn": "yellow", "quiet": ""}  # on a terminal
+_FOLDED = ("name", "reason")  # kinds of columns that a narrow terminal folds
+_TEXTS = (*_FOLDED, "text")  # and that are not of numbers
 
 
 @dataclass(frozen=True)
-class TextTable:
-    """Table of text for every surface."""
+class Cell:
+    """Cell with more than text."""
+
+    text: str
+    tone: Tone = ""
+    bar: str = ""  # custom properties that place an interval, `--l:.25;--w:.5;--m:.5`
+    strong: bool = False
+    link: str = ""  # address of the text
+    drawing: str = ""  # element of SVG behind the text
+    small: str = ""  # shown below a figure if it is asked for, and always below a name
+    tint: int = 0  # closeness to the best, from 0 (no tint) to 5
+    more: str = ""  # what a click on the text opens
+
+    @property
+    def style(self) -> str:
+        return "bold" if self.strong else _STYLES[self.tone]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Row: TypeAlias = tuple[str | Cell, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Column of a table."""
 
     title: str
-    headers: tuple[str, ...]
-    numeric: tuple[bool, ...]  # by column
-    rows: tuple[tuple[str, ...], ...]
-    fixed: Collection[str] = ()  # headers of columns that are never folded, such as drawings
-    bold: frozenset[tuple[int, int]] = frozenset()  # cells by row and column
-    optional: tuple[str, ...] = ()  # headers that a narrow terminal leaves out, the empty columns first
+    kind: Kind = "number"
+    lower: bool = False  # True if lower figures are better, and so sort first
+    by: str = ""  # measure of ranks or differences, which shows the column if it is chosen
+    hidden: bool = False  # True shows the column only then
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of a table that are shown together."""
+
+    rows: tuple[Row, ...]
+    title: str = ""  # empty if the table has one group
+    measure: str = ""  # to choose the rows by
+    slice: str = ""  # to choose the rows by
+    note: str = ""  # shown behind the title
+    ground: str = ""  # custom properties of the line at zero and the band behind the bars
+    open: bool = True  # True shows the rows until another measure or slice is chosen
+
+
+@dataclass(frozen=True)
+class Table:
+    """Table for every surface. On a page its rows can be sorted and filtered by measure, slice and text."""
+
+    name: str  # of the file that a page saves it to
+    caption: str
+    columns: tuple[Column, ...]
+    groups: tuple[Group, ...]
+    chosen: bool = False  # True if its groups are chosen by measure and slice
+    measures: tuple[str, ...] = ()  # columns that can order the rows
+    searched: str = ""  # word of the page's filter for a row; empty without a filter
+    most: int = 0  # rows of a group that are shown at first; 0 shows all
+    optional: tuple[str, ...] = ()  # columns that a narrow terminal leaves out, the empty ones first
 
     @classmethod
-    def of(cls, title: str, columns: Mapping[str, Sequence[str]], *, words: Collection[str]) -> TextTable:
-        """Return the table of these columns by header. All but those of `words` are of numbers."""
-        numeric = tuple(header not in words for header in columns)
-        return cls(title, tuple(columns), numeric, tuple(zip(*columns.values(), strict=True)))
+    def of_texts(
+        cls,
+        caption: str,
+        headers: Iterable[str],
+        rows: Iterable[Row],
+        *,
+        words: Collection[str] = (),
+        unbroken: str = "",
+        optional: tuple[str, ...] = (),
+    ) -> Table:
+        """Return a table of one group. All columns but `words`, and the `unbroken` text, are of numbers."""
+        kinds: dict[str, Kind] = {**dict.fromkeys(words, "name"), unbroken: "text"}
+        columns = tuple(Column(header, kinds.get(header, "number")) for header in headers)
+        texts = tuple(tuple(short_text(cell, _CELL) if isinstance(cell, str) else cell for cell in row) for row in rows)
+        return cls("", short_text(caption, _CELL), columns, (Group(texts),), optional=optional)
 
-    def without(self, *headers: str) -> TextTable:
+    @property
+    def rows(self) -> list[Row]:
+        return [row for group in self.groups for row in group.rows]
+
+    @property
+    def headers(self) -> list[str]:
+        return [column.title for column in self.columns]
+
+    def without(self, *headers: str) -> Table:
         return self.only([header for header in self.headers if header not in headers])
 
-    def only(self, headers: Collection[str]) -> TextTable:
-        columns = [column for column, header in enumerate(self.headers) if header in headers]
-        return replace(
-            self,
-            headers=tuple(self.headers[column] for column in columns),
-            numeric=tuple(self.numeric[column] for column in columns),
-            rows=tuple(tuple(row[column] for column in columns) for row in self.rows),
-            bold=frozenset((row, columns.index(column)) for row, column in self.bold if column in columns),
+    def only(self, headers: Collection[str]) -> Table:
+        places = [place for place, header in enumerate(self.headers) if header in headers]
+        groups = tuple(
+            replace(group, rows=tuple(tuple(row[place] for place in places) for row in group.rows))
+            for group in self.groups
         )
+        return replace(self, columns=tuple(self.columns[place] for place in places), groups=groups)
 
-    def for_terminal(self, width: int) -> Table:
-        """Frame the table, wider than `width` if numbers would break."""
-        filled = {header for column, header in enumerate(self.headers) if any(row[column] for row in self.rows)}
-        table, omitted = self, []
-        for header in sorted(self.optional, key=lambda header: header in filled):
-            if header in self.headers and table._least_width > width:
-                table = table.without(header)
-                omitted += [header] if header in filled else []
-        return table._framed(
-            width, f"left out: {', '.join(omitted)}; COLUMNS={self._least_width} shows all" if omitted else None
-        )
-
-    def _framed(self, width: int, caption: str | None) -> Table:
+    def for_terminal(self, width: int, names: int = _NARROWEST) -> rich.table.Table:
+        """Frame the table, wider than `width` if numbers would break. Names keep `names` columns."""
         from rich.table import Table
         from rich.text import Text
 
+        filled = {header for place, header in enumerate(self.headers) if any(str(row[place]) for row in self.rows)}
+        shown, omitted = self, []
+        for header in sorted(self.optional, key=lambda header: header in filled):
+            if header in self.headers and shown.least_width(names) > width:
+                shown = shown.without(header)
+                omitted += [header] if header in filled else []
+        least = shown._least_widths(_NARROWEST)
+        caption = f"left out: {', '.join(omitted)}; COLUMNS={self.least_width(names)} shows all" if omitted else None
+        needed = _framed_width(least)
         table = Table(
-            title=Text(short_text(self.title, _CELL)),
+            title=Text(printable(self.caption)),
             title_justify="left",
             caption=caption,
             caption_justify="left",
-            width=self._least_width if self._least_width > width else None,
+            width=needed if needed > width else None,
         )
-        for header, numeric, least in zip(self.headers, self.numeric, self._least_widths(), strict=True):
-            justify: Literal["right", "left"] = "right" if numeric else "left"
-            unbroken = numeric or header in self.fixed
-            table.add_column(Text(visible(header)), justify=justify, no_wrap=unbroken, overflow="fold", min_width=least)
-        for place, row in enumerate(self._terminal_rows()):
-            styles = ("bold" if (place, column) in self.bold else "" for column in range(len(row)))
-            table.add_row(*map(Text, row, styles))
+        for column, min_width in zip(shown.columns, least, strict=True):
+            table.add_column(
+                Text(visible(column.title)),
+                justify="left" if column.kind in _TEXTS else "right",
+                no_wrap=column.kind not in _FOLDED,
+                overflow="fold",
+                min_width=min_width,
+            )
+        for row in shown.rows:
+            table.add_row(*(Text(str(cell), cell.style if isinstance(cell, Cell) else "") for cell in row))
         return table
 
-    def _terminal_rows(self) -> list[list[str]]:
-        return [[short_text(cell, _CELL) for cell in row] for row in self.rows]
+    def least_width(self, names: int = _NARROWEST) -> int:
+        """Return the columns of the terminal that the table takes if names have at least so many."""
+        return _framed_width(self._least_widths(names))
 
-    def _least_widths(self) -> list[int]:
-        widest = [max(map(cell_len, cells)) for cells in zip(self.headers, *self._terminal_rows(), strict=True)]
+    def _least_widths(self, names: int) -> list[int]:
+        cells = zip(self.headers, *([str(cell) for cell in row] for row in self.rows), strict=True)
+        widest = [max(map(cell_len, texts)) for texts in cells]
         return [
-            width if numeric or header in self.fixed else min(width, _NARROWEST)
-            for width, header, numeric in zip(widest, self.headers, self.numeric, strict=True)
+            min(width, names) if column.kind in _FOLDED else width
+            for width, column in zip(widest, self.columns, strict=True)
         ]
-
-    @property
-    def _least_width(self) -> int:
-        return sum(self._least_widths()) + _FRAME * len(self.headers) + 1
 
     def in_markdown(self) -> Iterator[str]:
         yield f"| {' | '.join(map(plain, self.headers))} |"
-        yield "|" + "|".join("---:" if numeric else "---" for numeric in self.numeric) + "|"
+        yield "|" + "|".join("---" if column.kind in _TEXTS else "---:" for column in self.columns) + "|"
         for row in self.rows:
-            yield f"| {' | '.join(map(plain, row))} |"
+            yield f"| {' | '.join(plain(str(cell)) for cell in row)} |"
+
+
+def _framed_width(widths: Sequence[int]) -> int:
+    return sum(widths) + _FRAME * len(widths) + 1
 
 
 class TerminalText:
@@ -185,11 +259,11 @@ class TerminalText:
         for line in lines:
             self._console.print(Text(one_line(line), style=style), soft_wrap=True)
 
-    def add_table(self, table: Table | TextTable) -> None:
+    def add_table(self, table: Table | rich.table.Table, *, names: int = _NARROWEST) -> None:
         """Add a table, which is never cut to the terminal's width."""
-        self._console.print(table.for_terminal(self.width) if isinstance(table, TextTable) else table, crop=False)
+        self._console.print(table.for_terminal(self.width, names) if isinstance(table, Table) else table, crop=False)
 
-    def columns(self, table: Table) -> int:
+    def columns(self, table: rich.table.Table) -> int:
         return self._console.measure(table).maximum
 
     def __str__(self) -> str:
@@ -231,6 +305,6 @@ class ByteBudget:
         if n_shown < len(rows):
             self.add(f"{len(rows) - n_shown:,} more in {file}.", "", reserve=_RESERVE // 2)
 
-    def add_table(self, table: TextTable, *, file: str, most: int | None = None, reserve: int = 0) -> None:
+    def add_table(self, table: Table, *, file: str, most: int | None = None, reserve: int = 0) -> None:
         head, rule, *rows = table.in_markdown()
         self.add_rows((head, rule), rows, file=file, most=most, reserve=reserve)

@@ -19,8 +19,10 @@ from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.text_table import (
     COMMENT,
     ByteBudget,
+    Cell,
+    Table,
     TerminalText,
-    TextTable,
+    Tone,
     plain,
     printable,
     short_sentence,
@@ -35,7 +37,7 @@ Cause: TypeAlias = tuple[str, ...]
 REASON = 600
 """Maximum characters of a reason in Markdown and on a page."""
 
-_COLOURS: dict[Effect, str] = {"fail": "red", "stop": "red", "warn": "yellow", "pass": "green"}
+_TONES: dict[Effect, Tone] = {"fail": "bad", "stop": "bad", "warn": "warn", "pass": "good"}
 _EFFECTS: dict[Effect, str] = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
 _RESULTS: dict[Effect, str] = {"fail": "failed", "stop": "blocked", "warn": "warned", "pass": "passed"}
 _FOUND: dict[str, str] = {"fail": "failed", "inconclusive": "undecided", "pass": "passed"}
@@ -126,19 +128,28 @@ def list_names(names: Iterable[str], most: int = _NAMED) -> str:
     return ", ".join(map(short_text, distinct[:most])) + more
 
 
-def cause_table(groups: Iterable[Sequence[Verdict]]) -> TextTable:
-    """Return a row per cause: its models, the worst result, its gates, its datasets and the reason."""
-    rows = tuple(
-        (
-            list_names(line.model for line in group),
-            result(group[0]),
-            list_names(line.gate for line in group),
-            list_names(line.dataset for line in group),
-            describe_cause(group),
+def cause_table(groups: Iterable[Sequence[Verdict]], *, every: bool = False) -> Table:
+    """Return a row per cause: its models, the worst result, its gates, its datasets and the reason.
+
+    With `every`, the reason has those of all verdicts, and their details.
+    """
+    headers = ("model", "result", "gate", "dataset", "reason")
+    rows = []
+    for group in groups:
+        reason = describe_cause(group)
+        if every:
+            lines = (line for verdict in group for line in (verdict.reason, verdict.details) if line)
+            reason = "\n".join(map(printable, dict.fromkeys(lines)))
+        rows.append(
+            (
+                list_names(line.model for line in group),
+                Cell(result(group[0]), _TONES[group[0].effect]),
+                list_names(line.gate for line in group),
+                list_names(line.dataset for line in group),
+                Cell(reason),
+            )
         )
-        for group in groups
-    )
-    return TextTable("", ("model", "result", "gate", "dataset", "reason"), (False,) * 5, rows)
+    return Table.of_texts("", headers, rows, words=headers)
 
 
 def passed(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -180,24 +191,10 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool, height: int 
 def _table(
     verdicts: Sequence[Verdict], groups: Sequence[Sequence[Verdict]], width: int, colour: bool, *, every: bool = False
 ) -> str:
-    from rich.table import Table
-    from rich.text import Text
-
     text = TerminalText(width=width, colour=colour)
     text.add(headline(verdicts), style="bold")
     if groups:
-        causes = cause_table(groups)
-        rows = Table()
-        for header in causes.headers[:-1]:
-            rows.add_column(header, overflow="fold", min_width=min(len(header), 8))
-        rows.add_column("reason", overflow="fold", ratio=1)
-        for group, (model, effect, gate, dataset, reason) in zip(groups, causes.rows, strict=True):
-            if every:
-                lines = (line for verdict in group for line in (verdict.reason, verdict.details) if line)
-                reason = "\n".join(map(printable, dict.fromkeys(lines)))
-            cells = (model, Text(effect, style=_COLOURS[group[0].effect]), gate, dataset, reason)
-            rows.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
-        text.add_table(rows)
+        text.add_table(cause_table(groups, every=every))
     if n_left := len(group_by_cause(verdicts)) - len(groups):
         text.add(f"{counted(n_left, 'more cause')}: rankledger show --verdicts")
     if gates := list(_passing_gates(verdicts)):
@@ -238,16 +235,16 @@ def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
             budget.add("</details>", "", reserve=0)
 
 
-def _rows(verdicts: Sequence[Verdict], last: str) -> TextTable:
+def _rows(verdicts: Sequence[Verdict], last: str) -> Table:
     headers = ("model", "result", "gate", "dataset", "measure", "slice", last)
-    rows = tuple(
+    rows = (
         (
             *map(short_text, (line.model, result(line), line.gate, line.dataset, line.measure, line.slice)),
             short_sentence(getattr(line, last), REASON),
         )
         for line in verdicts
     )
-    return TextTable("", headers, (False,) * len(headers), rows)
+    return Table.of_texts("", headers, rows, words=headers)
 
 
 def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:

@@ -18,20 +18,12 @@ from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Bars,
     Block,
-    Cell,
     Chart,
-    Column,
     Folded,
-    Group,
-    Kind,
-    Row,
     Section,
-    Table,
-    Tone,
     Words,
     dataset_title,
     isolated,
-    text_table,
     write_charts,
     write_command,
     write_facts,
@@ -39,7 +31,7 @@ from rankledger.pipeline.report.html.blocks import (
 from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import Interval, few_mark, figure, signed, worst_figures
-from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Kind, Row, Table, Tone, short_text
 from rankledger.pipeline.report.verdicts import REASON, result
 from rankledger.pipeline.support.text import counted, queries
 
@@ -225,7 +217,7 @@ def _series(history: History, series: Series, name: str) -> Folded:
 
     title = f"{isolated(short_text(series.model))} on {isolated(dataset_title(series.dataset))}"
     below = (Words(short_text(line, _NOTE), "quiet") for line in notes_below(history, series))
-    nights = text_table(name, replace(night_table(history, series, None), title=f"Nights of {title}"))
+    nights = replace(night_table(history, series, None), name=name, caption=f"Nights of {title}")
     return Folded(title, counted(len(series.nights), "night"), (nights, *below))
 
 

@@ -4,72 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 from unicodedata import bidirectional
 
 from markupsafe import Markup
 
 from rankledger.pipeline.report.tables import EffectLabel, Interval, Scale, display_name, figure, models, signed
-from rankledger.pipeline.report.text_table import TextTable, short_text
-
-Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]
-Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Cell with more than text."""
-
-    text: str
-    tone: Tone = ""
-    bar: str = ""  # custom properties that place an interval, `--l:.25;--w:.5;--m:.5`
-    strong: bool = False
-    link: str = ""  # address of the text
-    drawing: str = ""  # element of SVG behind the text
-    small: str = ""  # shown below a figure if it is asked for, and always below a name
-    tint: int = 0  # closeness to the best, from 0 (no tint) to 5
-    more: str = ""  # what a click on the text opens
-
-
-Row: TypeAlias = tuple[str | Cell, ...]
-
-
-@dataclass(frozen=True)
-class Column:
-    """Column of a table."""
-
-    title: str
-    kind: Kind = "number"
-    lower: bool = False  # True if lower figures are better, and so sort first
-    by: str = ""  # measure of ranks or differences, which shows the column if it is chosen
-    hidden: bool = False  # True shows the column only then
-
-
-@dataclass(frozen=True)
-class Group:
-    """Rows of a table that are shown together."""
-
-    rows: tuple[Row, ...]
-    title: str = ""  # empty if the table has one group
-    measure: str = ""  # to choose the rows by
-    slice: str = ""  # to choose the rows by
-    note: str = ""  # shown behind the title
-    ground: str = ""  # custom properties of the line at zero and the band behind the bars
-    open: bool = True  # True shows the rows until another measure or slice is chosen
-
-
-@dataclass(frozen=True)
-class Table:
-    """Table whose rows can be sorted and filtered by measure, slice and text."""
-
-    name: str  # of the file it is saved to
-    caption: str
-    columns: tuple[Column, ...]
-    groups: tuple[Group, ...]
-    chosen: bool = False  # True if its groups are chosen by measure and slice
-    measures: tuple[str, ...] = ()  # columns that can order the rows
-    searched: str = ""  # word of the page's filter for a row; empty without a filter
-    most: int = 0  # rows of a group that are shown at first; 0 shows all
+from rankledger.pipeline.report.text_table import Cell, Group, Row, Table, Tone, short_text
 
 
 @dataclass(frozen=True)
@@ -166,16 +107,6 @@ def write_charts(charts: Iterable[tuple[str, Chart]]) -> Markup:
         attributes = Markup(' data-points="{}"').format(points) if points else Markup()
         figures.append(write_figure(attributes, chart.title, Markup(chart.svg), chart.text, name, chart.csv))
     return Markup('<div class="drawings">\n{}\n</div>').format(Markup("\n").join(figures))
-
-
-def text_table(name: str, table: TextTable, searched: str = "") -> Table:
-    """Convert a table of text. `searched` is the word of the page's filter for its rows."""
-    columns = tuple(
-        Column(header, "number" if numeric else "name")
-        for header, numeric in zip(table.headers, table.numeric, strict=True)
-    )
-    rows = tuple(tuple(map(short_text, row)) for row in table.rows)
-    return Table(name, short_text(table.title, 200), columns, (Group(rows),), searched=searched)
 
 
 def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Cell:

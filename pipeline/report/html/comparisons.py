@@ -18,18 +18,11 @@ from rankledger.pipeline.report.html.blocks import (
     TONES,
     Bars,
     Block,
-    Cell,
-    Column,
     Folded,
-    Group,
-    Row,
     Section,
-    Table,
-    Tone,
     Words,
     against,
     dataset_title,
-    text_table,
     write_facts,
 )
 from rankledger.pipeline.report.html.differences import pair_parts, slice_blocks
@@ -44,7 +37,7 @@ from rankledger.pipeline.report.tables import (
     p_value_notes,
     signed,
 )
-from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, Tone, short_text
 from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.support.text import counted
 
@@ -108,7 +101,8 @@ def _figures(report: ComparisonReport) -> Section | None:
     figures = [line for line in report.figures if line.before != line.after]
     if figures:
         title = "Figures of all lists together"
-        blocks.append(Section("", title, (text_table("figures", replace(figure_table(figures), title=title)),)))
+        table = replace(figure_table(figures), name="figures", caption=title)
+        blocks.append(Section("", title, (table,)))
     return Section("figures", "Figures", tuple(blocks)) if blocks else None
 
 
@@ -185,7 +179,7 @@ def _queries(report: ComparisonReport, records: tuple[str, str]) -> Iterator[Sec
 
 
 def _causes(report: ComparisonReport) -> Section | None:
-    tables = tuple(text_table(f"causes-{place}", table) for place, table in enumerate(split_tables(report), start=1))
+    tables = tuple(replace(table, name=f"causes-{n}") for n, table in enumerate(split_tables(report), start=1))
     return Section("causes", "What the change is due to", tables) if tables else None
 
 

@@ -17,14 +17,9 @@ from rankledger.pipeline.report.html.blocks import (
     TONES,
     Bars,
     Block,
-    Cell,
     Chart,
-    Column,
     Folded,
-    Group,
-    Row,
     Section,
-    Table,
     Words,
     against,
     dataset_title,
@@ -47,7 +42,7 @@ from rankledger.pipeline.report.tables import (
     p_value_notes,
     signed,
 )
-from rankledger.pipeline.report.text_table import printable, short_text
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, printable, short_text
 from rankledger.pipeline.report.verdicts import not_judged
 from rankledger.pipeline.support.text import counted
 

@@ -13,20 +13,9 @@ from importlib.resources import files
 from markupsafe import Markup, escape
 
 from rankledger.pipeline.report.html import about, differences, summary
-from rankledger.pipeline.report.html.blocks import (
-    Block,
-    Cell,
-    Column,
-    Folded,
-    Group,
-    Section,
-    SideBySide,
-    Table,
-    Words,
-    write_each,
-)
+from rankledger.pipeline.report.html.blocks import Block, Folded, Section, SideBySide, Words, write_each
 from rankledger.pipeline.report.page import Page
-from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Table, short_text
 
 GENERATOR = '<meta name="generator" content="rankledger site">'
 """Head element of every page of a site."""

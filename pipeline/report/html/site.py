@@ -21,24 +21,10 @@ from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import State
 from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import (
-    Bars,
-    Block,
-    Cell,
-    Column,
-    Group,
-    Row,
-    Section,
-    Table,
-    Tone,
-    Words,
-    dataset_title,
-    write_charts,
-    write_facts,
-)
+from rankledger.pipeline.report.html.blocks import Bars, Block, Section, Words, dataset_title, write_charts, write_facts
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
-from rankledger.pipeline.report.text_table import printable, short_text
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, Tone, printable, short_text
 from rankledger.pipeline.support.text import counted
 
 FEED = "feed.xml"

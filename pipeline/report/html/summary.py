@@ -17,22 +17,7 @@ from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, Varian
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_change, headline_of
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import (
-    TONES,
-    Bars,
-    Block,
-    Cell,
-    Column,
-    Folded,
-    Group,
-    Row,
-    Section,
-    SideBySide,
-    Table,
-    Tone,
-    Words,
-    dataset_title,
-)
+from rankledger.pipeline.report.html.blocks import TONES, Bars, Block, Folded, Section, SideBySide, Words, dataset_title
 from rankledger.pipeline.report.messages import (
     agreement_notes,
     completeness,
@@ -52,7 +37,17 @@ from rankledger.pipeline.report.tables import (
     effect_rule,
     figure,
 )
-from rankledger.pipeline.report.text_table import printable, short_sentence, short_text
+from rankledger.pipeline.report.text_table import (
+    Cell,
+    Column,
+    Group,
+    Row,
+    Table,
+    Tone,
+    printable,
+    short_sentence,
+    short_text,
+)
 from rankledger.pipeline.report.verdicts import (
     REASON,
     RESULT_WORDS,

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from rankledger.pipeline.report.html.blocks import Cell, Section, Table, Words
+from rankledger.pipeline.report.html.blocks import Section, Words
 from rankledger.pipeline.report.html.summary import leaderboard
+from rankledger.pipeline.report.text_table import Cell, Table
 from tests.support.sample_page import compared, estimate, page
 
 ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "correction": "maxt"}}
