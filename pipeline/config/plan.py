@@ -13,7 +13,6 @@ from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.gates import PlannedGate
 from rankledger.pipeline.config.loader import FILES
 from rankledger.pipeline.config.messages import suggestion
-from rankledger.pipeline.config.mlflow_names import check_names, check_promotions
 from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
@@ -578,8 +577,10 @@ def plan(
 
         gates = plan_gates(planning, datasets, models, tasks, external_metrics)
     lead = _plan_lead(planning, datasets, comparison)
-    check_names(planning, datasets, models, comparison, lead)
-    check_promotions(planning, tasks, gates)
+    if any(model.promote for model in planning.config.models.values()):
+        from rankledger.pipeline.config.plan_gates import check_promotions
+
+        check_promotions(planning, tasks, gates)
     planning.refuse()
     return Plan(
         date,

@@ -1,9 +1,10 @@
-"""Plan of gates: the models, datasets, measures and reference of each."""
+"""Plan of gates and promotions: the models, datasets, measures and reference of each gate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -226,3 +227,37 @@ def _warn_of_looks(planning: Planning, gates: Sequence[Gate]) -> None:
         if looks is not None and looks.since is not None and looks.since > night:
             message = f"{looks.since} is after this night, {night}; until then the looks before it count, too"
             planning.warn((*path, "since"), message)
+
+
+def check_promotions(planning: Planning, tasks: Sequence[Task], gates: Sequence[PlannedGate]) -> None:
+    """Find promotions of models that are no version of a registered model, or that no gate judges."""
+    judged = {model for gate in gates for _, model in gate.tasks}
+    families = {task.model for task in tasks if task.replicate}
+    targets: dict[tuple[str, str], str] = {}
+    for name, model in planning.config.models.items():
+        if model.promote is None:
+            continue
+        path = ("models", name, "promote")
+        for message in _find_missing_version(name, model, families):
+            planning.find(path, message)
+        if name not in judged:
+            planning.find(path, f"no gate judges {name!r}, and what is not judged is not promoted; add a gate")
+        if not planning.config.tracking.enabled:
+            planning.find(path, "the alias is MLflow's, and `tracking` is off; enable it, or remove `promote`")
+        first = targets.setdefault((model.promote.registered, model.promote.alias), name)
+        if first != name:
+            planning.find(path, f"{first!r} is promoted to the alias {model.promote.alias!r}, too; remove one")
+
+
+def _find_missing_version(name: str, model: Model, families: Collection[str]) -> Iterator[str]:
+    assert model.promote is not None, "asked of models that are promoted alone"
+    example = f"{model.promote.model}/3"
+    if name == EVERYTHING:
+        yield f"{EVERYTHING!r} stands for several models, and an alias for one version; write the model by its name"
+    elif name in families:
+        yield f"the replicates of {name!r} are several models, and an alias stands for one version; remove `promote`"
+    elif model.model_uri is None:
+        yield f"`model_uri` must name the version that made the outputs; add it, as in {example}"
+    elif not re.fullmatch(re.escape(model.promote.model) + "/[1-9][0-9]*", model.model_uri):
+        found = f"model_uri is {model.model_uri}, which is no version of {model.promote.model} by number"
+        yield f"{found}; write it as {example}"

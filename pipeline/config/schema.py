@@ -33,7 +33,6 @@ from rankledger.pipeline.config.values import (
     Interval,
     Jobs,
     Least,
-    MetricName,
     Name,
     Number,
     OneOrMore,
@@ -224,9 +223,6 @@ class Tracking(Section):
     uri: str | None = Field(None, min_length=1)
     """The tracking store; by default that of `MLFLOW_TRACKING_URI`, or else `mlflow.db` in the runs folder. A relative
     path starts at the runs folder."""
-
-    metric_name: MetricName = "{suite}/{measure}"
-    """Template of the names of figures in MLflow, with `{measure}` and optionally `{suite}`."""
 
     max_metrics: Whole = Field(40, ge=1, le=1000)
     """Metrics of a run, at most; the rest is in the record, which the evaluation's run has as its files."""

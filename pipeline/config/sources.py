@@ -487,4 +487,7 @@ class Model(Section):
         if self.model_uri is not None and not MODEL_URI.fullmatch(self.model_uri):
             forms = "models:/NAME/VERSION, models:/NAME@ALIAS or models:/m-…"
             raise ValueError(f"found the model_uri {self.model_uri!r}; write {forms}")
+        for tag in self.tags:
+            if tag.startswith(("mlflow.", "rankledger.")):
+                raise ValueError(f"the tag {tag!r} is set by MLflow or rankledger. Use another name.")
         return self

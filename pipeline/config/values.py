@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import date, timedelta
 from itertools import pairwise
-from string import Formatter
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from pydantic import (
@@ -76,6 +75,7 @@ _PLACEHOLDERS = ("dataset", "model", "date")
 _TAKEN = ("dataset", "model", "query_id", "missing", "measure", "value")  # columns that mean something beside scores
 _END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of one end of a range
 _MOST_JOBS = 1000
+_LONGEST_NAME = 250
 _UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
 _TIME = "a number of seconds, minutes or hours, such as 90s, 30m or 2h"
 _LEAST_BYTES = 1 << 27  # Python with its libraries and small inputs takes nearly as much
@@ -107,6 +107,8 @@ def format_duration(duration: timedelta) -> str:
 def _name(name: str) -> str:
     if not name.strip() or not is_printable(name):
         raise ValueError(f"the name {name!r} is empty or contains a control character; choose another")
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"the name has {len(name):,} characters. Use at most {_LONGEST_NAME}, as MLflow does.")
     if without_credentials(name) != name:
         raise ValueError("the name contains a user or password, as a URI does; choose another")
     return name
@@ -252,20 +254,8 @@ def checked_jobs(jobs: int) -> int:
     return jobs
 
 
-def _metric_name(template: str) -> str:
-    try:
-        parts = [part for part in Formatter().parse(template) if part[1] is not None]
-        fields = ["".join(filter(None, part[1:])) for part in parts]  # a format or a conversion is no plain name
-    except ValueError:
-        fields = [template]
-    if not {"measure"} <= set(fields) <= {"suite", "measure"}:
-        raise ValueError("write {measure}, optionally with {suite}, and no other placeholder")
-    return template
-
-
 EvaluationName: TypeAlias = Annotated[str, AfterValidator(_evaluation_name)]
 Jobs: TypeAlias = Annotated[int, BeforeValidator(_no_bool), AfterValidator(checked_jobs)]
-MetricName: TypeAlias = Annotated[str, AfterValidator(_metric_name)]
 ProfileName: TypeAlias = Annotated[str, AfterValidator(_profile), Field(json_schema_extra={"enum": [*PROFILES]})]
 Whole: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
 Number: TypeAlias = Annotated[float, BeforeValidator(_no_bool)]

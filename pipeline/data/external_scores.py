@@ -21,7 +21,6 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.mlflow_names import EXTRA, clashes
 from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.checks import content_warning, rename_by_content
 from rankledger.pipeline.data.dataset import group_queries
@@ -63,8 +62,6 @@ def read_external_metrics(path: str) -> ExternalMetrics:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
     if not isinstance(found, dict):
         raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
-    for problem in clashes((EXTRA + name, name) for name in numbers):
-        raise InputError(f"{path}: {problem}")
     return ExternalMetrics(numbers, description)
 
 

@@ -92,8 +92,7 @@ def log_record(record: Evaluation, outbox: Outbox) -> Iterable[str]:
                     with suppress(OSError):  # if it cannot be read, logging once more does no harm
                         receipt = read_receipt(records, evaluation_id)
                 if receipt is None:
-                    metric_name, limit = tracking.metric_name, tracking.max_metrics
-                    runs = store.deliver(record.path, metric_name=metric_name, max_metrics=limit)
+                    runs = store.deliver(record.path, max_metrics=tracking.max_metrics)
                     moment = datetime.now(UTC).isoformat()
                     receipt = Receipt(evaluation_id, digest_of(record.path), store.public_uri, **runs, delivered=moment)
                     write_receipt(records, receipt)

@@ -82,13 +82,13 @@ class TrackingStore:
                     pipe.close()  # type: ignore[union-attr]
         self._stderr.close()
 
-    def deliver(self, record: Path, *, metric_name: str, max_metrics: int) -> dict[str, Any]:
+    def deliver(self, record: Path, *, max_metrics: int) -> dict[str, Any]:
         """Log the runs of a record, each once. Return the fields of `Receipt` on them.
 
         Raises:
             TrackingError: The store cannot be reached or refuses something. Some runs may be logged.
         """
-        options = {"metric_name": metric_name, "max_metrics": max_metrics, "artifacts": str(self._artifacts)}
+        options = {"max_metrics": max_metrics, "artifacts": str(self._artifacts)}
         return dict(self.ask("deliver", record=str(record.absolute()), **options))
 
     def ask(self, call: str, **arguments: Any) -> Any:

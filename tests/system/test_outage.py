@@ -63,11 +63,11 @@ def test_an_older_night_that_is_delivered_late_lands_at_its_step(folder, loaded,
         (line,) = (line for line in record.estimates if line.slice == "all")
         figures[str(record.manifest.date)] = line.estimate
 
-    assert [step for metric, step, *_ in points_in(mlflow, "late")["web", "bm25"] if metric == "search/ap"] == [20_777]
+    assert [step for metric, step, *_ in points_in(mlflow, "late")["web", "bm25"] if metric == "ap"] == [20_777]
     assert run("sync", cwd=folder, by=loaded).code == 0
 
     points = points_in(mlflow, "late")["web", "bm25"]
-    assert {(step, value) for metric, step, _, value in points if metric == "search/ap"} == {
+    assert {(step, value) for metric, step, _, value in points if metric == "ap"} == {
         (20_775, figures["2026-11-18"]),
         (20_777, figures["2026-11-20"]),
     }
@@ -75,7 +75,7 @@ def test_an_older_night_that_is_delivered_late_lands_at_its_step(folder, loaded,
     (history,) = MlflowClient(mlflow).search_runs(
         [MlflowClient(mlflow).get_experiment_by_name("late").experiment_id], "tags.`rankledger.kind` = 'history'"
     )
-    assert history.data.metrics["search/ap"] == figures["2026-11-20"]
+    assert history.data.metrics["ap"] == figures["2026-11-20"]
 
 
 def test_no_room_to_make_a_store(folder, loaded):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import chdir, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -34,10 +35,10 @@ MODELS = ("bm25", "tfidf", "char_ngrams", "names", "random")
 MISSING = (6, "names")  # the night, and the model that wrote nothing
 DROP = (5, "char_ngrams")  # the night from which on the model is worse
 COLUMNS = {  # of the table, with their widths in pixels
-    "metrics.`search/rr.rel_2_at_10`": 160,
-    "metrics.`search/ndcg_at_10`": 140,
-    "metrics.`search.worst_slice/rr.rel_2_at_10`": 250,
-    "tags.`rankledger.worst_slice.search/rr.rel_2_at_10`": 225,
+    "metrics.`rr.rel_2_at_10`": 160,
+    "metrics.`ndcg_at_10`": 140,
+    "metrics.`worst_slice/rr.rel_2_at_10`": 250,
+    "tags.`rankledger.worst_slice.rr.rel_2_at_10`": 225,
 }
 
 
@@ -206,26 +207,25 @@ def choose_columns(page: Browser, nights: Nights) -> None:
     page.leave()  # it would store its own settings once more
     page.store(settings, json.dumps({**stored, **chosen}))
     open_table(page, nights)
-    page.wait("the columns", lambda: "search/ndcg_at_10" in page.texts(".ag-header-cell"))
+    page.wait("the columns", lambda: "ndcg_at_10" in page.texts(".ag-header-cell"))
 
 
 def test_the_chart_view(nights, page):
     open_table(page, nights)
     rows_of(page, 5)
     page.click("input[value='CHART']")
-    sections = page.wait("sections", lambda: sections_in(page) if "served" in sections_in(page) else None)
-    said_of = ("ci95", "detail", "vs_bm25", "vs_previous", "worst_slice")
-    assert list(sections)[:7] == ["extra", "search", *(f"search.{section}" for section in said_of)]
-    assert sections["search"] == 11
+    sections = page.wait("sections", lambda: sections_in(page) if "external" in sections_in(page) else None)
+    assert list(sections)[:6] == ["ci95", "external", "since_previous", "vs_bm25", "worst_slice", "Model metrics"]
+    assert sections["Model metrics"] == 11
 
     page.wait("a search of charts", lambda: page.all("input[placeholder*='Search metric charts']"))[0].send_keys(
-        "search/"
+        "^[^/]+$"
     )
     page.wait("charts of one section", lambda: len(sections_in(page)) == 1)
     titles = page.wait("charts", lambda: page.texts("[data-testid='experiment-view-compare-runs-card'] h4"))
     bars = page.wait("bars", lambda: bars_of(page, 10))
 
-    assert titles[:3] == ["search/ap", "search/judged_at_10", "search/ndcg.gain_exponential_at_10"]
+    assert titles[:3] == ["ap", "judged_at_10", "ndcg.gain_exponential_at_10"]
     expected = [nights.figure(night, model, "ap") for night in (9, 8) for model in MODELS]
     assert sorted(bars) == pytest.approx(sorted(expected), abs=0.00501)
     picture(page, "charts")
@@ -236,7 +236,7 @@ def test_the_history_of_the_models(nights, page):
     rows_of(page, 5)
     page.click("input[value='CHART']")
     page.wait("a search of charts", lambda: page.all("input[placeholder*='Search metric charts']"))[0].send_keys(
-        "search/rr.rel_2_at_10"
+        "^rr.rel_2_at_10$"
     )
     page.wait("lines", lambda: len(page.all(".scatterlayer .trace path.js-line")) >= len(MODELS))
     points = (
@@ -253,7 +253,7 @@ def test_the_history_of_the_models(nights, page):
 
 def sections_in(page: Browser) -> dict[str, int]:
     headers = page.texts("[data-testid='experiment-view-compare-runs-section-header']")
-    found = [re.match(r"(\S+)\s+\((\d+)\)", header) for header in headers]
+    found = [re.match(r"(.+?)\s+\((\d+)\)", header) for header in headers]
     return {match[1]: int(match[2]) for match in found if match}
 
 
@@ -268,7 +268,7 @@ def test_the_compare_page(nights, page):
     infos = [nights.runs[night]["char_ngrams"].info for night in chosen]
     asked = {"runs": [info.run_id for info in infos], "experiments": [infos[0].experiment_id]}
     page.open(f"/compare-runs?{urlencode({key: json.dumps(value) for key, value in asked.items()})}")
-    page.shows("Comparing 5 Runs from 1 Experiment", "Run Name:", "search.ci95/ap.low")
+    page.shows("Comparing 5 Runs from 1 Experiment", "Run Name:", "ci95/ap.low")
     for section in ("Visualizations", "Parameters"):
         page.click(text=section)
     page.wait("a page without them", lambda: "Scatter Plot" not in page.text())
@@ -278,22 +278,22 @@ def test_the_compare_page(nights, page):
 
     assert rows["Run Name:"] == [nights.name(night, "char_ngrams") for night in chosen]
     assert rows["Start Time:"] == [f"{NIGHTS[night]:%m/%d/%Y}, 02:03:20 AM" for night in chosen]
-    assert figures["search.ci95/ap.low"] == pytest.approx([interval.ci_low for interval in intervals], abs=5.01e-4)
-    assert figures["search.ci95/ap.high"] == pytest.approx([interval.ci_high for interval in intervals], abs=5.01e-4)
-    assert max(figures["search.ci95/ap.high"][:2]) < min(figures["search.ci95/ap.low"][2:])
+    assert figures["ci95/ap.low"] == pytest.approx([interval.ci_low for interval in intervals], abs=5.01e-4)
+    assert figures["ci95/ap.high"] == pytest.approx([interval.ci_high for interval in intervals], abs=5.01e-4)
+    assert max(figures["ci95/ap.high"][:2]) < min(figures["ci95/ap.low"][2:])
     picture(page, "compare")
 
 
 def compared(text: str, n_runs: int) -> Mapping[str, list[float]]:
     lines = text.partition("\nMetrics\n")[2].partition("\nArtifacts\n")[0].splitlines()[1:]
-    names = [line for line in lines if "/" in line]
+    names = [*takewhile(lambda line: not re.fullmatch(r"[-\d.]+", line), lines)]
     figures = [float(line) for line in lines[len(names) :]]
     return {name: figures[n_runs * i :][:n_runs] for i, name in enumerate(names)}
 
 
 def test_the_page_of_a_model(nights, page):
     page.open(nights.path(9, "char_ngrams"))
-    text = page.shows(nights.name(9, "char_ngrams"), "search/rr.rel_2_at_10", "Datasets", "Tags")
+    text = page.shows(nights.name(9, "char_ngrams"), "rr.rel_2_at_10", "Datasets", "Tags")
     of_file = hashlib.sha256((QUICKSTART / "qrels.tsv").read_bytes()).hexdigest()
     digest = hashlib.sha256(of_file.encode()).hexdigest()[:32]
     lines = text.splitlines()
@@ -302,11 +302,9 @@ def test_the_page_of_a_model(nights, page):
     assert said(lines, "Status") == "Finished"
     assert lines[lines.index("Source") + 1 :][:3] == ["nightly.yaml", "main", nights.commit[:7]]
     assert lines[lines.index("Datasets") + 1 :][:2] == [f"stdlib-search ({digest})", "Evaluation"]
-    assert float(said(lines, "search/rr.rel_2_at_10")) == nights.figure(9, "char_ngrams", "rr(rel=2)@10")
-    measures = [line for line in lines if re.fullmatch(r"search\S*/rr\.rel_2_at_10\S*", line)]
-    assert measures[:3] == [
-        f"search{name}" for name in ("/rr.rel_2_at_10", ".ci95/rr.rel_2_at_10.low", ".ci95/rr.rel_2_at_10.high")
-    ]
+    assert float(said(lines, "rr.rel_2_at_10")) == nights.figure(9, "char_ngrams", "rr(rel=2)@10")
+    measures = [line for line in lines if re.fullmatch(r"(\S*/)?rr\.rel_2_at_10\S*", line)]
+    assert measures[:3] == ["rr.rel_2_at_10", "ci95/rr.rel_2_at_10.low", "ci95/rr.rel_2_at_10.high"]
     picture(page, "run")
 
 

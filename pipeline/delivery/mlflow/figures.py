@@ -1,254 +1,221 @@
-"""Metrics of runs: the figures of a record that MLflow gets, and their names.
+"""Metrics of MLflow runs: the values of a record that MLflow gets, and their names.
 
-Figures that are not finite are never logged, because one NaN breaks the page of a run. If a run has too many metrics,
-`_Order` decides which are logged.
+An estimate has the measure's name, `ndcg_at_10`. What belongs to it is in a section: `ci95/ndcg_at_10.low`,
+`vs_bm25/ndcg_at_10`. Values that are not finite are never logged, because one NaN breaks the page of a run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
-from operator import itemgetter
-from typing import TypeAlias, TypeGuard, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
-from rankledger.pipeline.config.mlflow_names import EXTRA, WORST_SLICE, Naming, allowed, clashes, overall, overview
-from rankledger.pipeline.inference.tables import ALL, ChangeSince, Comparison, Estimate
+from rankledger.pipeline.inference.tables import ALL, ChangeSince, Comparison, Estimate, lead_among
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.manifest import Manifest
-from rankledger.pipeline.support.errors import TrackingError
+
+NAME_LIMIT = 250
+"""Characters in the name of a run, and in the key of a metric, param or tag."""
+
+_SECTION_LIMIT = 60  # characters of a model or a dataset in the name of a metric
 
 Value = TypeVar("Value")
-Line = TypeVar("Line", Estimate, Comparison, ChangeSince)
+Row = TypeVar("Row", Estimate, Comparison, ChangeSince)
+Group: TypeAlias = list[tuple[str, str, float]]
+"""Metrics (name, meaning, value) that are logged all or not at all."""
 
 
-def by_name(kind: str, items: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
-    """Return the values by the names that MLflow allows. Raise TrackingError if names coincide or are too long."""
-    listed = list(items)
-    for problem in clashes((name, owner) for name, owner, _ in listed):
-        raise TrackingError(f"{kind}: {problem}")
-    return {allowed(name): value for name, _, value in listed}
+class Metrics(NamedTuple):
+    """Metrics of a run by name, the number that did not fit, and the tags that go with them."""
+
+    values: Mapping[str, float]
+    n_omitted: int = 0
+    tags: Mapping[str, str] = {}
 
 
-class _Order(IntEnum):
-    """Order in which metrics are kept if a run cannot have all."""
+def name_uniquely(items: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
+    """Return values by names that MLflow allows.
 
-    PRIMARY = 0
-    """Primary measures with all their figures."""
-
-    WORST_SLICE = 1
-    """Their worst slices."""
-
-    CHANGE = 2
-    """Changes since the previous and since the accepted evaluation."""
-
-    UNDEFINED = 3
-    """Numbers of undefined queries, if there are any."""
-
-    EXTRA = 4
-    """External metrics."""
-
-    ESTIMATE = 5
-    """Figures of the other measures."""
-
-    PRIMARY_DIFFERENCE = 6
-    """Differences of the primary measures to other models."""
-
-    INTERVAL = 7
-    """Intervals of the other measures."""
-
-    DIFFERENCE = 8
-    """Differences of the other measures to other models."""
-
-    DETAIL = 9
-    """Standard errors, bounds over ties, and numbers of undefined queries that are 0."""
+    Characters that MLflow refuses become `_`. A name ends in a hash of its meaning if it is too long, or if another
+    meaning has the name already.
+    """
+    values: dict[str, Value] = {}
+    meanings: dict[str, str] = {}
+    for name, meaning, value in items:
+        key = _replace_refused(name)
+        if len(key) > NAME_LIMIT or meanings.get(key, meaning) != meaning:
+            key = _cut(key, meaning, NAME_LIMIT)
+        meanings[key] = meaning
+        values[key] = value
+    return values
 
 
-_FIELDS = {
-    _Order.ESTIMATE: ("estimate",),
-    _Order.INTERVAL: ("ci_low", "ci_high"),
-    _Order.UNDEFINED: ("n_undefined",),
-    _Order.DETAIL: ("std_error", "ties_least", "ties_greatest"),
-}
+def _replace_refused(name: str) -> str:
+    parts = re.sub(r"[^\w.\- :/]", "_", name).split("/")
+    path = "/".join("_" * max(1, len(part)) if part in ("", ".", "..") else part for part in parts)
+    return path.replace("..", "__", 1) if path.startswith("..") else path
 
 
-@dataclass(frozen=True)
-class Logged:
-    """Finite metrics of a run by name, and its tags on the worst slices and omitted metrics."""
-
-    metrics: Mapping[str, float]
-    tags: Mapping[str, str] = field(default_factory=dict)
+def _cut(name: str, meaning: str, limit: int) -> str:
+    digest = hashlib.sha256(meaning.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{name[: limit - 9]}_{digest[:8]}"
 
 
-_MetricGroup: TypeAlias = tuple[_Order, tuple[tuple[str, str, float], ...]]
-"""Metrics (name, owner, figure) that are logged all or not at all."""
+def _section(name: str) -> str:
+    """Return a model or dataset as a part of a metric's name."""
+    part = name if len(name) <= _SECTION_LIMIT else _cut(name, name, _SECTION_LIMIT)
+    return part.replace("/", "_")
 
 
-class MetricSelection:
-    """The figures of a record, by dataset and model."""
+class RecordMetrics:
+    """Metrics of each run of a record, `limit` at most."""
 
-    def __init__(self, record: Evaluation, template: str, limit: int) -> None:
-        manifest = record.manifest
+    def __init__(self, record: Evaluation, limit: int) -> None:
         self._limit = limit
-        self._manifest = manifest
-        self._naming = Naming(template, manifest.bootstrap.confidence)
-        self._lines = _by_task(record.estimates)
+        self._manifest = record.manifest
+        self._interval = f"ci{100 * record.manifest.bootstrap.confidence:.10g}"
+        self._estimates = _group_by_task(record.estimates)
         self._slice_changes = record.slice_changes
-        self._replicates = {
-            (line.dataset, line.model, line.replicate, line.measure): line.estimate for line in record.replicates
-        }
-        self._compared = _by_task(line for line in record.comparison_lines if line.slice == ALL)
-        self._changes = _by_task(record.changes)
+        self._replicates = record.replicates
+        self._comparisons = _group_by_task(row for row in record.comparison_lines if row.slice == ALL)
+        self._changes = _group_by_task(record.changes)
 
-    def of_model(self, task: tuple[str, str]) -> Logged:
-        """Return the figures, differences and external metrics of a model on a dataset."""
-        dataset, model = task
-        parts: list[_MetricGroup] = []
-        tags: dict[str, str] = {}
-        primary = _primary(self._manifest, dataset)
-        for suite, measure in _measures_of(self._manifest, dataset):
-            name, lines = self._name(suite, measure), self._lines[task][measure]
-            whole = next(line for line in lines if line.slice == ALL)
-            parts += _own(self._naming.own(name), measure, whole, [*_FIELDS] if measure in primary else ())
-            parts += self._differences(task, measure, name, measure in primary)
-            worst = self._worst_slice(task, measure) if measure in primary else None
-            if worst is not None:
-                found = ((self._naming.worst_slice(name), f"the worst slice of {measure}", worst[1]),)
-                parts.append(_part(_Order.WORST_SLICE, found))
-                tags[WORST_SLICE + name] = worst[0]
-        return self._logged([*parts, *self._external_metrics(model)], tags)
+    def of_model(self, dataset: str, model: str) -> Metrics:
+        """Return the metrics of a model on a dataset, the most important ones if they are too many."""
+        task = dataset, model
+        lead, others = self._split_measures(dataset)
+        worst = self._find_worst_slice(task, lead)
+        tags = {}
+        groups: list[Iterable[Group]] = [self._list_estimates(task, lead), self._list_intervals(task, lead)]
+        if worst is not None:
+            groups.append([[(f"worst_slice/{self._key(lead)}", f"worst slice of {lead}", worst[1])]])
+            tags[f"rankledger.worst_slice.{self._key(lead)}"] = worst[0]
+        groups += [self._list_changes(task, measure) for measure in (lead, *others)]
+        groups += [self._list_undefined(task, measure) for measure in (lead, *others)]
+        groups.append(self._list_external(model))
+        groups += [self._list_estimates(task, measure) for measure in others]
+        groups.append(self._list_differences(task, lead))
+        groups += [self._list_intervals(task, measure) for measure in others]
+        groups += [self._list_differences(task, measure) for measure in others]
+        return self._choose(chain.from_iterable(groups))._replace(tags=tags)
 
-    def of_replicate(self, dataset: str, model: str, replicate: str) -> Logged:
-        primary = _primary(self._manifest, dataset)
-        parts = []
-        for suite, measure in _measures_of(self._manifest, dataset):
-            figure = self._replicates.get((dataset, model, replicate, measure))
-            order = _Order.PRIMARY if measure in primary else _Order.ESTIMATE
-            parts.append(_part(order, [(self._name(suite, measure), measure, figure)]))
-        return self._logged(parts, {})
+    def of_replicate(self, dataset: str, model: str, replicate: str) -> Metrics:
+        lead, _ = self._split_measures(dataset)
+        rows = [
+            row for row in self._replicates if (row.dataset, row.model, row.replicate) == (dataset, model, replicate)
+        ]
+        rows.sort(key=lambda row: row.measure != lead)
+        return self._choose(_keep_finite([(self._key(row.measure), row.measure, row.estimate)]) for row in rows)
 
-    def of_evaluation(self) -> Logged:
-        """Return the figures of all models by each dataset's primary measure, and pooled ones."""
-        primary = {measure for dataset in self._manifest.datasets for measure in _primary(self._manifest, dataset)}
-        parts: list[_MetricGroup] = []
-        for (dataset, model), measures in self._lines.items():
-            if dataset != "*":
-                parts.append(self._overview(dataset, model))
-            for measure, lines in measures.items() if dataset == "*" else ():
-                names = self._naming.own(overall(model, self._key(measure)))
-                first = [_Order.ESTIMATE] if measure in primary else ()
-                parts += _own(names, f"{measure} of {model}", lines[0], first)
-        return self._logged(parts, {})
-
-    def _overview(self, dataset: str, model: str) -> _MetricGroup:
-        measure = self._manifest.lead[dataset]
-        whole = next(line for line in self._lines[dataset, model][measure] if line.slice == ALL)
-        name = overview(model, dataset, self._key(measure))
-        return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
+    def of_evaluation(self) -> Metrics:
+        """Return the estimates of all models by the lead measure of each dataset, and those of all datasets."""
+        groups = []
+        for (dataset, model), measures in self._estimates.items():
+            for measure in measures if dataset == "*" else [self._manifest.lead[dataset]]:
+                part = "" if dataset == "*" else f"{_section(dataset)}."
+                name = f"{_section(model)}/{part}{self._key(measure)}"
+                meaning = f"{measure} of {model} on {dataset}"
+                groups.append(_keep_finite([(name, meaning, self._whole((dataset, model), measure).estimate)]))
+        groups.sort(key=lambda group: any(" on *" in meaning for _, meaning, _ in group))
+        return self._choose(groups)
 
     def primary(self, dataset: str) -> tuple[str, bool] | None:
         """Return the metric that orders a dataset's models, and whether higher is better. None if there is none."""
-        lead = self._manifest.lead.get(dataset)
-        for suite, measure in sorted(_measures_of(self._manifest, dataset), key=lambda found: found[1] != lead):
-            if self._direction(measure) != "neither":
-                return self._name(suite, measure), self._direction(measure) == "higher"
-        return None
+        lead, others = self._split_measures(dataset)
+        directions = ((measure, self._manifest.definitions[measure].direction) for measure in (lead, *others))
+        return next(((self._key(one), way == "higher") for one, way in directions if way != "neither"), None)
 
-    def _worst_slice(self, task: tuple[str, str], measure: str) -> tuple[str, float | None] | None:
+    def _split_measures(self, dataset: str) -> tuple[str, list[str]]:
+        measures = self._manifest.datasets[dataset].measures
+        lead = lead_among(self._manifest.lead.get(dataset), measures)
+        assert lead is not None, "a dataset has measures"
+        return lead, [measure for measure in measures if measure != lead]
+
+    def _key(self, measure: str) -> str:
+        return self._manifest.definitions[measure].mlflow_key.replace("/", "_")
+
+    def _whole(self, task: tuple[str, str], measure: str) -> Estimate:
+        return next(row for row in self._estimates[task][measure] if row.slice == ALL)
+
+    def _list_estimates(self, task: tuple[str, str], measure: str) -> Iterator[Group]:
+        yield _keep_finite([(self._key(measure), measure, self._whole(task, measure).estimate)])
+
+    def _list_intervals(self, task: tuple[str, str], measure: str) -> Iterator[Group]:
+        yield self._name_parts(self._interval, measure, self._whole(task, measure), ("ci_low", "ci_high"))
+
+    def _list_undefined(self, task: tuple[str, str], measure: str) -> Iterator[Group]:
+        if n_undefined := self._whole(task, measure).n_undefined:
+            yield [(f"n_undefined/{self._key(measure)}", f"undefined queries of {measure}", n_undefined)]
+
+    def _list_changes(self, task: tuple[str, str], measure: str) -> Iterator[Group]:
+        for row in self._changes[task][measure]:
+            yield self._name_parts(f"since_{row.since}", measure, row, ("difference", "ci_low", "ci_high"))
+
+    def _list_differences(self, task: tuple[str, str], measure: str) -> Iterator[Group]:
+        for row in self._comparisons[task][measure]:
+            section = f"vs_{_section(row.baseline)}"
+            fields = ("difference", "ci_low", "ci_high", "p_corrected")
+            yield self._name_parts(section, f"{measure} to {row.baseline}", row, fields)
+
+    def _list_external(self, model: str) -> Iterator[Group]:
+        external = self._manifest.external_metrics.get(model)
+        for name, value in external.numbers.items() if external else ():
+            yield _keep_finite([(f"external/{name}", f"external {name}", value)])
+
+    def _name_parts(self, section: str, subject: str, row: Row, fields: Sequence[str]) -> Group:
+        name = f"{section}/{self._key(row.measure)}"
+        return _keep_finite(
+            [(name + _ENDINGS[field], f"{field} of {subject} in {section}", getattr(row, field)) for field in fields]
+        )
+
+    def _find_worst_slice(self, task: tuple[str, str], measure: str) -> tuple[str, float] | None:
         """Return the slice that lost most against the rest if slices were searched, else the worst slice."""
         for change in self._slice_changes:
             if (change.dataset, change.model, change.measure) == (*task, measure) and change.statistic < 0:
                 return change.slice, change.after
-        worst = _worst(self._lines[task][measure], self._direction(measure))
-        return None if worst is None else (worst.slice, worst.estimate)
+        direction = self._manifest.definitions[measure].direction
+        large = [
+            (row.estimate, row.slice)
+            for row in self._estimates[task][measure]
+            if row.slice != ALL
+            and row.mark != "sparse"
+            and row.n_clusters >= LEAST_CLUSTERS
+            and _is_finite(row.estimate)
+        ]
+        if not large or direction == "neither":
+            return None
+        sign = 1 if direction == "higher" else -1
+        value, worst = min(large, key=lambda found: sign * found[0])
+        whole = self._whole(task, measure).estimate  # if all large slices are better, the worse ones are too small
+        return None if whole is not None and sign * value > sign * whole else (worst, value)
 
-    def _key(self, measure: str) -> str:
-        return self._manifest.definitions[measure].mlflow_key
-
-    def _name(self, suite: str, measure: str) -> str:
-        return self._naming.figure(suite, self._key(measure))
-
-    def _direction(self, measure: str) -> str:
-        return self._manifest.definitions[measure].direction
-
-    def _differences(self, task: tuple[str, str], measure: str, name: str, primary: bool) -> Iterator[_MetricGroup]:
-        order = _Order.PRIMARY_DIFFERENCE if primary else _Order.DIFFERENCE
-        for line in self._compared[task][measure]:
-            yield _fields(order, self._naming.difference(name, line.baseline), f"{measure} of {line.baseline}", line)
-        for change in self._changes[task][measure]:
-            owner = f"{measure} since {change.since}"
-            yield _fields(_Order.CHANGE, self._naming.change(name, change.since), owner, change)
-
-    def _external_metrics(self, model: str) -> Iterator[_MetricGroup]:
-        external = self._manifest.external_metrics.get(model)
-        for number, figure in external.numbers.items() if external else ():
-            yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
-
-    def _logged(self, parts: Sequence[_MetricGroup], tags: Mapping[str, str]) -> Logged:
-        every = by_name("measures", (metric for _, metrics in parts for metric in metrics))
-        chosen: dict[str, float] = {}
-        for _, metrics in sorted(parts, key=itemgetter(0)):
-            further = {allowed(name): figure for name, _, figure in metrics if allowed(name) not in chosen}
-            if len(chosen) + len(further) <= self._limit:
-                chosen |= further
-        n_left_out = len(every) - len(chosen)
-        left_out = {"rankledger.n_metrics_left_out": str(n_left_out)} if n_left_out else {}
-        return Logged({name: figure for name, figure in every.items() if name in chosen}, {**tags, **left_out})
+    def _choose(self, groups: Iterable[Group]) -> Metrics:
+        every: Group = []
+        chosen: Group = []
+        for group in groups:
+            every += group
+            if len(chosen) + len(group) <= self._limit:
+                chosen += group
+        return Metrics(name_uniquely(chosen), len(every) - len(chosen))
 
 
-def _by_task(lines: Iterable[Line]) -> dict[tuple[str, str], dict[str, list[Line]]]:
-    found: dict[tuple[str, str], dict[str, list[Line]]] = defaultdict(lambda: defaultdict(list))
-    for line in lines:
-        found[line.dataset, line.model][line.measure].append(line)
-    return found
+_ENDINGS = {"difference": "", "ci_low": ".low", "ci_high": ".high", "p_corrected": ".p_corrected"}
 
 
-def _measures_of(manifest: Manifest, dataset: str) -> list[tuple[str, str]]:
-    suites = manifest.datasets[dataset].suites
-    return [(suite, measure) for suite, measures in suites.items() for measure in measures]
+def _group_by_task(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
+    grouped: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        grouped[row.dataset, row.model][row.measure].append(row)
+    return grouped
 
 
-def _primary(manifest: Manifest, dataset: str) -> set[str]:
-    lead = manifest.lead.get(dataset)
-    return {lead if lead in measures else measures[0] for measures in manifest.datasets[dataset].suites.values()}
+def _keep_finite(metrics: Iterable[tuple[str, str, float | None]]) -> Group:
+    return [(name, meaning, value) for name, meaning, value in metrics if _is_finite(value)]
 
 
-def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_MetricGroup]:
-    for order, keys in _FIELDS.items():
-        at = order
-        if order is _Order.UNDEFINED and line.n_undefined == 0 and _finite(line.estimate):
-            at = _Order.DETAIL
-        yield _fields(_Order.PRIMARY if order in first else at, {key: names[key] for key in keys}, owner, line)
-
-
-def _fields(order: _Order, names: Mapping[str, str], owner: str, line: object) -> _MetricGroup:
-    whose = {key: owner if key in ("estimate", "difference") else f"{key} of {owner}" for key in names}
-    return _part(order, ((name, whose[key], getattr(line, key)) for key, name in names.items()))
-
-
-def _part(order: _Order, metrics: Iterable[tuple[str, str, float | None]]) -> _MetricGroup:
-    return order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure))
-
-
-def _finite(figure: float | None) -> TypeGuard[float]:
-    return figure is not None and math.isfinite(figure)
-
-
-def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
-    """Return the slice with the worst figure among those that are large enough to judge.
-
-    None if each of them is better than all queries are, because the worse ones are then too small to judge.
-    """
-    large = [
-        line for line in lines if line.slice != ALL and line.mark != "sparse" and line.n_clusters >= LEAST_CLUSTERS
-    ]
-    figures = [(line.estimate, line) for line in large if _finite(line.estimate)]
-    if not figures or direction == "neither":
-        return None
-    sign = 1 if direction == "higher" else -1
-    figure, worst = min(figures, key=lambda found: sign * found[0])
-    whole = next((line.estimate for line in lines if line.slice == ALL), None)
-    return worst if whole is None or not sign * figure > sign * whole else None
+def _is_finite(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)

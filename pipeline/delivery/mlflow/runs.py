@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rankledger.pipeline.config.gates import night_of
-from rankledger.pipeline.config.mlflow_names import FINGERPRINT, NAME_LIMIT, PARAM_LIMIT, TAG_LIMIT, text_of
-from rankledger.pipeline.delivery.mlflow.figures import MetricSelection, by_name
+from rankledger.pipeline.delivery.mlflow.figures import NAME_LIMIT, Metrics, RecordMetrics, name_uniquely
 from rankledger.pipeline.gates.verdicts import Verdict, overall_effect, overall_outcome
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import Manifest
@@ -50,6 +49,10 @@ def _storable(text: str) -> str:
     """Replace what databases reject: NUL, and halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
+
+PARAM_LIMIT = 6_000
+TAG_LIMIT = 8_000
+"""Characters in the value of a param, and of a tag, in MLflow."""
 
 _EPOCH = date(1970, 1, 1)
 _LASTING = " history"  # ends the name of a run that all nights share
@@ -91,13 +94,10 @@ class Run:
     history: Run | None = None
 
 
-def build_runs(record: Evaluation, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
+def build_runs(record: Evaluation, *, max_metrics: int, note: str) -> tuple[Run, ...]:
     """Return one run per dataset and model in the config's order, each followed by its replicates' runs.
 
     The evaluation's own run is last. Runs start a millisecond apart, because MLflow lists the most recent start first.
-
-    Raises:
-        TrackingError: Two names coincide in MLflow.
     """
     manifest = record.manifest
     failures, replicates = manifest.not_evaluated, _replicates_of(manifest)
@@ -109,16 +109,16 @@ def build_runs(record: Evaluation, *, metric_name: str, max_metrics: int, note: 
         for replicate in ((), *replicates.get(task, ()))
     ]
     last = _milliseconds(manifest.created) + len(tasks)
-    figures = MetricSelection(record, metric_name, max_metrics)
+    metrics = RecordMetrics(record, max_metrics)
     models = [
-        _replicate_run(record, task, last - 1 - i, figures)
+        _replicate_run(record, task, last - 1 - i, metrics)
         if len(task) > 2
         else _failed_run(record, task[:2], last - 1 - i, failures[task[:2]])
         if task in failures
-        else _model_run(record, task[:2], last - 1 - i, figures)
+        else _model_run(record, task[:2], last - 1 - i, metrics)
         for i, task in enumerate(tasks)
     ]
-    return (*models, _evaluation_run(record, last, figures, note))
+    return (*models, _evaluation_run(record, last, metrics, note))
 
 
 def _replicates_of(manifest: Manifest) -> dict[tuple[str, str], list[tuple[str]]]:
@@ -129,27 +129,26 @@ def _replicates_of(manifest: Manifest) -> dict[tuple[str, str], list[tuple[str]]
     return found
 
 
-def _replicate_run(record: Evaluation, task: tuple[str, ...], start: int, figures: MetricSelection) -> Run:
+def _replicate_run(record: Evaluation, task: tuple[str, ...], start: int, metrics: RecordMetrics) -> Run:
     dataset, model, replicate = task
     reasons = {(each.dataset, each.model, each.replicate): each.reason for each in record.manifest.failures}
     if task in reasons:
         run = _failed_run(record, (dataset, model), start, reasons[task])
     else:
-        logged = figures.of_replicate(dataset, model, replicate)
-        run = replace(_task_run(record, (dataset, model), start, logged.tags), metrics=logged.metrics)
+        run = _task_run(record, (dataset, model), start, {}, metrics.of_replicate(dataset, model, replicate))
     tags = {key: value for key, value in run.tags.items() if key != "rankledger.gates"}
     own = _tags(record.manifest, {REPLICATE: replicate})[REPLICATE]
     name = _name(record.manifest, _subject(record.manifest, task))
     return replace(run, name=name, task=task, tags=tags | {KIND: "replicate", REPLICATE: own}, logged_model=None)
 
 
-def _evaluation_run(record: Evaluation, start: int, figures: MetricSelection, note: str) -> Run:
-    manifest, logged = record.manifest, figures.of_evaluation()
+def _evaluation_run(record: Evaluation, start: int, metrics: RecordMetrics, note: str) -> Run:
+    manifest, logged = record.manifest, metrics.of_evaluation()
     settings: dict[str, object] = {"seed": manifest.seed}
     settings |= {f"conventions.{name}": value for name, value in manifest.conventions if value is not None}
     settings |= {f"bootstrap.{name}": value for name, value in manifest.bootstrap}
     tags = {KIND: "evaluation", MANIFEST: hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
-    tags |= {**logged.tags, **_gates(record.verdicts)}
+    tags |= {**_count_omitted(logged), **_gates(record.verdicts)}
     failed = overall_outcome(record.verdicts) == "fail"
     if failed:
         tags[FAILED] = "gates"
@@ -162,26 +161,26 @@ def _evaluation_run(record: Evaluation, start: int, figures: MetricSelection, no
         end=max(start, _milliseconds(manifest.finished)),
         tags=_tags(manifest, tags),
         params=_params(settings),
-        metrics=logged.metrics,
+        metrics=logged.values,
         inputs=_inputs(manifest.datasets),
         artifacts=record.path,
         failed=failed,
-        primary=next(filter(None, map(figures.primary, manifest.datasets)), None),
+        primary=next(filter(None, map(metrics.primary, manifest.datasets)), None),
     )
 
 
-def _model_run(record: Evaluation, task: tuple[str, str], start: int, figures: MetricSelection) -> Run:
+def _model_run(record: Evaluation, task: tuple[str, str], start: int, metrics: RecordMetrics) -> Run:
     manifest, (dataset, model) = record.manifest, task
     definitions = manifest.definitions_for(dataset)
-    logged = figures.of_model(task)
+    logged = metrics.of_model(dataset, model)
     measured = [definitions[measure] for measure in manifest.datasets[dataset].measures]
-    tags = {FINGERPRINT + definition.mlflow_key: definition.fingerprint for definition in measured}
+    tags = {f"rankledger.fingerprint.{definition.mlflow_key}": definition.fingerprint for definition in measured}
     warnings = [
         warning.warning for warning in manifest.warnings if warning.dataset == dataset and warning.model in ("", model)
     ]
     tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}
-    run = replace(_task_run(record, task, start, {**logged.tags, **tags}), metrics=logged.metrics)
-    return replace(run, history=_history(manifest, run, task)) if logged.metrics else run
+    run = _task_run(record, task, start, tags, logged)
+    return replace(run, history=_history(manifest, run, task)) if logged.values else run
 
 
 _NOTE = """\
@@ -211,8 +210,10 @@ def _failed_run(record: Evaluation, task: tuple[str, str], start: int, reason: s
     return replace(_task_run(record, task, start, tags), failed=True)
 
 
-def _task_run(record: Evaluation, task: tuple[str, str], start: int, tags: Mapping[str, str]) -> Run:
-    manifest = record.manifest
+def _task_run(
+    record: Evaluation, task: tuple[str, str], start: int, tags: Mapping[str, str], metrics: Metrics | None = None
+) -> Run:
+    manifest, metrics = record.manifest, metrics or Metrics({})
     dataset, model = task
     described = manifest.models[model]
     found_by = {KIND: "model", DATASET: dataset, MODEL: model}
@@ -224,8 +225,9 @@ def _task_run(record: Evaluation, task: tuple[str, str], start: int, tags: Mappi
         name=_name(manifest, _subject(manifest, task)),
         start=start,
         end=max(start, _milliseconds(manifest.finished)),
-        tags=_tags(manifest, found_by | dict(tags), described.tags),
+        tags=_tags(manifest, {**found_by, **metrics.tags, **_count_omitted(metrics), **tags}, described.tags),
         params=_params(described.params),
+        metrics=metrics.values,
         inputs=_inputs({dataset: manifest.datasets[dataset]}),
         task=task,
         logged_model=f"models:/{described.model_id}" if described.model_id else described.model_uri,
@@ -245,6 +247,10 @@ def _name(manifest: Manifest, what: str) -> str:
     return _storable(shorten(what, NAME_LIMIT - len(when)) + when)
 
 
+def _count_omitted(metrics: Metrics) -> dict[str, str]:
+    return {"rankledger.n_metrics_left_out": str(metrics.n_omitted)} if metrics.n_omitted else {}
+
+
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return {"rankledger.gates": overall_effect(verdicts)} if verdicts else {}
 
@@ -261,18 +267,19 @@ def _tags(manifest: Manifest, ours: Mapping[str, str], given: Mapping[str, str] 
         "mlflow.source.git.commit": git.commit if git else None,
         "mlflow.source.git.branch": git.branch if git else None,
         "mlflow.source.git.repoURL": git.url if git else None,
-        "mlflow.source.git.dirty": text_of(git.dirty) if git else None,
+        "mlflow.source.git.dirty": json.dumps(git.dirty) if git else None,
     }
     known = {**{key: value for key, value in fixed.items() if value is not None}, **ours}
     ours_first = [(key, "rankledger's own", value) for key, value in known.items()]
-    found = by_name("tags", [*ours_first, *((key, key, value) for key, value in (given or {}).items())])
+    found = name_uniquely([*ours_first, *((key, key, value) for key, value in (given or {}).items())])
     return {key: shorten(_storable(value), TAG_LIMIT) for key, value in found.items()}
 
 
 def _params(values: Mapping[str, Any]) -> dict[str, str]:
-    return by_name(
-        "params", [(key, key, shorten(_storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()]
-    )
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in values.items()
+    }
+    return name_uniquely((key, key, shorten(_storable(text), PARAM_LIMIT)) for key, text in texts.items())
 
 
 def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:

@@ -138,9 +138,9 @@ def _make(path: Path) -> None:
     partial.rename(path)
 
 
-def _deliver(uri: str, record: str, metric_name: str, max_metrics: int, artifacts: str) -> dict[str, Any]:
+def _deliver(uri: str, record: str, max_metrics: int, artifacts: str) -> dict[str, Any]:
     evaluation = read_record(Path(record))
-    runs = build_runs(evaluation, metric_name=metric_name, max_metrics=max_metrics, note=note(evaluation))
+    runs = build_runs(evaluation, max_metrics=max_metrics, note=note(evaluation))
     with _open_for_writing(uri) as client:
         delivered = deliver(client, runs, uri=uri, artifacts=Path(artifacts))
     names = ("dataset", "model", "replicate")

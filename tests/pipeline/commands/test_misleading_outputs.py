@@ -278,10 +278,7 @@ def test_a_warning_is_on_every_surface(run_cli):
     assert line in page
     assert "1 warning on the inputs" in page
     assert line in markdown([page_of(record, Workspace.open("runs"))])
-    tagged = {
-        run.task: run.tags.get("rankledger.warnings")
-        for run in build_runs(record, metric_name="{measure}", max_metrics=40, note="")
-    }
+    tagged = {run.task: run.tags.get("rankledger.warnings") for run in build_runs(record, max_metrics=40, note="")}
     assert tagged == {("web", "good"): None, ("web", "beyond"): line, None: None}
 
     path = config({"good": GOOD, "beyond": BEYOND})

@@ -120,7 +120,7 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
     assert plain["r@3"].parameters["rel"] == 1
     assert [own[name].definitions.get("r@3", plain["r@3"]).parameters["rel"] for name in own] == [1, 4, 3]
     assert set(own["two"].definitions) == {"r@3", "ap"}
-    tags = {run.task: run.tags for run in build_runs(record, metric_name="{measure}", max_metrics=40, note="")}
+    tags = {run.task: run.tags for run in build_runs(record, max_metrics=40, note="")}
     for name, dataset in own.items():
         meant = dataset.definitions.get("r@3", plain["r@3"]).fingerprint
         assert tags[name, "a"]["rankledger.fingerprint.r_at_3"] == meant

@@ -248,11 +248,11 @@ def test_what_is_put_in_stays_text():
 
 
 def test_variables_under_tracking_are_not_kept():
-    write(a="tracking: {uri: 'http://${USER}:${PASSWORD}@host', metric_name: '${X}'}\nx: ${X}\n")
+    write(a="tracking: {uri: 'http://${USER}:${PASSWORD}@host', timeout: '${X}'}\nx: ${X}\n")
 
     document = load("a.yaml", environ={"USER": "u", "PASSWORD": "p", "X": "x"})
 
-    assert document.data["tracking"] == {"uri": "http://u:p@host", "metric_name": "x"}
+    assert document.data["tracking"] == {"uri": "http://u:p@host", "timeout": "x"}
     assert document.expansions == {"X": "x"}
 
 

@@ -81,7 +81,7 @@ execution:
   worker_timeout: 90s
   memory: 1.5 GB
   cache: s3://eval/cache
-tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
+tracking: {uri: http://host, enabled: off}
 """)
 
     (dataset,), (model,) = read.datasets.values(), read.models.values()
@@ -182,7 +182,6 @@ KEY = "cannot be a placeholder; write a word except dataset, model, date"
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
 TIME = "write a number of seconds, minutes or hours, such as 90s, 30m or 2h"
 MEMORY = "write a number of bytes, or one with a unit, such as 512MiB or 2GiB"
-METRIC_NAME = "tracking.metric_name: write {measure}, optionally with {suite}, and no other placeholder"
 NO_MAXT = "maxt needs resamples, which the test t does not draw; choose holm, bh or none"
 NEITHER = "no judgments, ratings, scores or logs; add one of them"
 OUTPUT_KEYS = "known: path, format, columns, allow_large, allow_no_overlap, select"
@@ -269,11 +268,6 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
             "conventions: ties: expected cannot be condensed at a depth, as the cut would depend on the "
             "order; choose other ties, or remove the depth",
         ),
-        ("tracking: {metric_name: x}", METRIC_NAME),
-        ("tracking: {metric_name: '{measure}{model}'}", METRIC_NAME),
-        ("tracking: {metric_name: '{measure'}", METRIC_NAME),
-        ("tracking: {metric_name: '{measure!x}'}", METRIC_NAME),
-        ("tracking: {metric_name: '{measure:{suite}}'}", METRIC_NAME),
         ("tracking: {enabled: maybe}", "tracking.enabled: found a wrong value; write true or false"),
         ("tracking: {uri: 5}", "tracking.uri: found a wrong value; write a text in quotes"),
     ],
@@ -505,7 +499,7 @@ def test_keys_that_look_like_marks_of_pydantic(text, key):
 
 
 def test_no_message_shows_what_is_under_tracking():
-    text = SMALL + "tracking: {uri: ok, metric_name: '${SECRET}', enabled: '${SECRET}'}\n"
+    text = SMALL + "tracking: {uri: ok, max_metrics: '${SECRET}', enabled: '${SECRET}'}\n"
 
     assert not any("hush" in line for line in findings(text, environ={"SECRET": "hush"}))
 

@@ -17,7 +17,6 @@ from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate, ReplicateEstimate
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.support.errors import TrackingError
 from tests.support.manifests import record_of_tables, whole
 
 MEASURES = ["ndcg@10", "ndcg(gain=exponential)@10"]
@@ -61,8 +60,8 @@ def _files(role: str, sha256: str = "a" * 64) -> dict[str, Any]:
     return {role: [{"path": "data/qrels.tsv", "size": 1, "sha256": sha256}]}
 
 
-def runs(found: Evaluation, template: str = "{suite}/{measure}", note: str = "") -> tuple[Run, ...]:
-    return build_runs(found, metric_name=template, max_metrics=40, note=note)
+def runs(found: Evaluation, note: str = "") -> tuple[Run, ...]:
+    return build_runs(found, max_metrics=40, note=note)
 
 
 def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,8 +111,7 @@ def test_a_long_name_is_cut_before_the_day(record):
 
 
 def test_the_evaluations_run_names_the_metric_that_matters_most(record):
-    assert [run.primary for run in runs(record())] == [None, None, ("search/ndcg_at_10", True)]
-    assert runs(record(), "{measure}")[-1].primary == ("ndcg_at_10", True)
+    assert [run.primary for run in runs(record())] == [None, None, ("ndcg_at_10", True)]
 
 
 @pytest.mark.parametrize(
@@ -220,51 +218,16 @@ def test_the_longest_values_are_taken_as_they_are(record):
 
 
 @pytest.mark.parametrize(
-    ("template", "confidence", "names"),
+    ("changes", "expected"),
     [
-        ("{measure}", 0.9, {"ndcg_at_10", "ci90/ndcg_at_10.low", "detail/ndcg_at_10.std_error"}),
-        ("{suite}.{measure}", 0.999, {"search.ndcg_at_10", "ci99.9/search.ndcg_at_10.low"}),
-        ("v1/{measure}/{suite}", 0.57, {"v1/ndcg_at_10/search", "v1/ndcg_at_10.ci57/search.low"}),
-        ("../{suite}//{measure}!", 0.95, {"__/search/_/ndcg_at_10_", "__/search/_.ci95/ndcg_at_10_.low"}),
+        ({"params": {"a!": 1, "a?": 2}}, {"a_": "1", "a__5289f1df": "2"}),
+        ({"params": {"k" * 251: 1}}, {"k" * 241 + "_3b8059c6": "1"}),
     ],
+    ids=["letters", "length"],
 )
-def test_metric_names_follow_the_template(record, template, confidence, names):
-    from mlflow.utils.validation import _validate_metric_name
-
-    found = record(bootstrap={"resamples": 1000, "confidence": confidence, "method": "bca"})
-    metrics = runs(found, template)[0].metrics
-
-    assert names <= metrics.keys()
-    assert len(metrics) == 10
-    for name in metrics:
-        _validate_metric_name(name)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"models": of_model({"params": {"a!": 1, "a?": 2}})},
-            "params: 'a!' and 'a?' would both be 'a_' in MLflow; rename one",
-        ),
-        (
-            {"models": of_model({"tags": {"rankledger.model": "mine"}})},
-            "tags: \"rankledger's own\" and 'rankledger.model' would both be 'rankledger.model' in MLflow; rename one",
-        ),
-        (
-            {"definitions": {text: {**line.model_dump(), "mlflow_key": "same"} for text, line in DEFINED.items()}},
-            "measures: 'ndcg@10' and 'ndcg(gain=exponential)@10' would both be 'same' in MLflow; rename one",
-        ),
-        ({"models": of_model({"params": {"k" * 251: 1}})}, "has 251 characters, and MLflow allows 250; shorten it"),
-    ],
-    ids=["params", "tags", "measures", "length"],
-)
-def test_names_that_coincide_in_an_older_record_are_refused(record, changes, message):
-    """No config of today is planned with them; of two values under one name one would be lost without a word."""
-    with pytest.raises(TrackingError) as error:
-        runs(record(**changes), "{measure}")
-
-    assert str(error.value).endswith(message)
+def test_of_names_that_mlflow_writes_alike_each_is_logged(record, changes, expected):
+    """Hashes by sha256sum."""
+    assert runs(record(models=of_model(changes)))[0].params == expected
 
 
 @pytest.fixture
@@ -293,7 +256,7 @@ def family_runs(tmp_path: Path) -> tuple[Run, ...]:
     summary = tuple(Estimate("web", m, "all", "ndcg@10", 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for m in ("dense", "bm25"))
     figures = tuple(ReplicateEstimate("web", "dense", f"{i}", "ndcg@10", 0.4 + i / 10, 0) for i in (1, 2))
     record = record_of_tables(folder, manifest, estimates=summary, replicates=figures)
-    return build_runs(record, metric_name="{suite}/{measure}", max_metrics=40, note="")
+    return build_runs(record, max_metrics=40, note="")
 
 
 @pytest.fixture
@@ -314,8 +277,8 @@ def test_a_family_has_a_run_and_each_replicate_one(family_runs):
 
     assert [*own] == [("web", "dense"), ("web", "dense", "1"), ("web", "dense", "2"), ("web", "dense", "3"),
                       ("web", "bm25"), None]  # fmt: skip
-    assert own["web", "dense"].metrics["search/ndcg_at_10"] == 0.5
-    assert own["web", "dense", "2"].metrics == {"search/ndcg_at_10": pytest.approx(0.6)}
+    assert own["web", "dense"].metrics["ndcg_at_10"] == 0.5
+    assert own["web", "dense", "2"].metrics == {"ndcg_at_10": pytest.approx(0.6)}
     assert own["web", "dense", "2"].tags["rankledger.replicate"] == "2"
     assert own["web", "dense", "2"].name == "dense 2 11-20 1f0c9a2b"
     assert own["web", "dense", "3"].failed
