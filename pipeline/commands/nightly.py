@@ -22,7 +22,7 @@ from rankledger.pipeline.config.planned import Planning
 from rankledger.pipeline.config.schema import STABLE, Loaded, Nightly, load
 from rankledger.pipeline.config.sources import OutputKey, Source
 from rankledger.pipeline.config.values import format_duration
-from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
+from rankledger.pipeline.data.locate import find_sizes, marker_beside
 from rankledger.pipeline.delivery.mlflow.promotion import pending_promotions
 from rankledger.pipeline.delivery.outbox import deliver
 from rankledger.pipeline.history.manifest import build_failed_manifest
@@ -109,29 +109,30 @@ class _Watch:
         self._rule = rule
         self._clock = clock
         self._ready: set[AwaitedInput] = set()
-        self._seen: dict[str, tuple[InputState, datetime]] = {}
+        self._seen: dict[str, tuple[dict[str, int], datetime]] = {}
 
     def lack_of(self, wanted: AwaitedInput) -> str:
         if wanted.lack or wanted in self._ready:
             return wanted.lack
-        sight = input_state(wanted.path)
-        if sight.trouble:
-            return f"cannot be looked at ({sight.trouble})"
-        if not sight.sizes:
+        try:
+            sizes = find_sizes(wanted.path)
+            marker = wanted.marker and sizes and marker_beside(wanted.path, sizes, wanted.marker)
+            if marker and not find_sizes(marker):
+                return f"no {marker}"
+        except InputError as error:
+            return f"cannot be looked at ({error})"
+        if not sizes:
             return _NOT_THERE
-        marker = None if wanted.marker is None else marker_beside(wanted.path, sight, wanted.marker)
-        if marker is not None and not input_state(marker).sizes:
-            return f"no {marker}"
-        if self._rule.ready == STABLE and not self._is_settled(wanted.path, sight):
+        if self._rule.ready == STABLE and not self._is_settled(wanted.path, sizes):
             return "not settled"
         self._ready.add(wanted)
         return ""
 
-    def _is_settled(self, path: str, sight: InputState) -> bool:
+    def _is_settled(self, path: str, sizes: dict[str, int]) -> bool:
         now = self._clock.now()
         before, since = self._seen.get(path, (None, now))
-        if before != sight:
-            self._seen[path] = (sight, now)
+        if before != sizes:
+            self._seen[path] = (sizes, now)
             return False
         return now - since >= self._rule.every
 

@@ -34,7 +34,7 @@ from rankledger.pipeline.config.values import (
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
-        "trec": "trec:TREC",
+        "trec": "delimited:TREC",
         "tsv": "delimited:TSV",
         "csv": "delimited:CSV",
         "jsonl": "json:JSONL",

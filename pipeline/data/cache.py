@@ -13,13 +13,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryFile
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from rankledger.metrics.conventions import Ties
 from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.joined import Hits, JoinStats, hit_columns
 from rankledger.pipeline.data.locate import open_filesystem
-from rankledger.pipeline.data.rows import Chunk, Content, Rows, row_number
+from rankledger.pipeline.data.rows import Chunk, Rows, row_number
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
@@ -57,52 +57,24 @@ class CacheError(Exception):
     """Unusable cache or damaged entry. The inputs are not affected."""
 
 
-@dataclass(frozen=True)
-class JudgmentsKey:
-    """Key of judgments."""
-
-    content: Content
-    subtopics: bool
-    duplicates: str
+Key: TypeAlias = Mapping[str, Any]
+"""All that decides the contents of an entry, as it is written in JSON."""
 
 
-@dataclass(frozen=True)
-class ExclusionsKey:
-    """Key of the documents that are left out of rankings, or counted as seen."""
-
-    pairs: Content | None
-    exclude_self: bool
-    seen: str = ""  # empty without interactions
-    interactions: Content | None = None
-
-    @property
-    def left_out(self) -> ExclusionsKey | None:
-        key = self if self.seen == "remove" else replace(self, seen="", interactions=None)
-        return None if key == ExclusionsKey(None, exclude_self=False) else key
+def judgments_key(content: Key, *, subtopics: bool = False, duplicates: str = "refuse") -> Key:
+    """Return the key of judgments. `content` says which rows are read from their files."""
+    return {"content": content, "subtopics": subtopics, "duplicates": duplicates}
 
 
-@dataclass(frozen=True)
-class HitsKey:
-    """Key of the judged documents that an output retrieved, and their ranks."""
-
-    judgments: JudgmentsKey
-    content: Content
-    order: str  # document ids where scores are equal, the rows, or the file's ranks
-    score_precision: str
-    exclusions: ExclusionsKey | None = None
-
-    @classmethod
-    def of(
-        cls,
-        judgments: JudgmentsKey,
-        content: Content,
-        ties: Ties,
-        score_precision: str,
-        exclusions: ExclusionsKey | None = None,
-    ) -> HitsKey:
-        """Return the key. Conventions of ties that no file can order count as `doc_id_desc`."""
-        order = "doc_id_desc" if ties in ("optimistic", "pessimistic", "expected") else ties
-        return cls(judgments, content, order, score_precision, exclusions)
+def hits_key(judgments: Key, content: Key, ties: Ties, score_precision: str, exclusions: Key | None = None) -> Key:
+    """Return the key of an output's hits. Conventions of ties that no file can order count as `doc_id_desc`."""
+    return {
+        "judgments": judgments,
+        "content": content,
+        "order": "doc_id_desc" if ties in ("optimistic", "pessimistic", "expected") else ties,
+        "score_precision": score_precision,
+        "exclusions": exclusions,
+    }
 
 
 @dataclass(frozen=True)
@@ -145,26 +117,26 @@ class OutputCache:
             found = f"{self.place}: the output cache cannot be written ({first_line(error)})"
             raise InputError(f"{found}; make it writable, or name another one in execution.cache") from None
 
-    def may_hold(self, judgments: JudgmentsKey, size: int) -> bool:
+    def may_hold(self, judgments: Key, size: int) -> bool:
         with contextlib.suppress(CacheError, *_FAILURES):
             _, filesystem, path = self._filesystem
             selector = pa.fs.FileSelector(f"{path}/{_digest(_text(judgments))}/{size}", allow_not_found=True)
             return any(info.extension == "hits" for info in filesystem.get_file_info(selector))
         return False
 
-    def read_hits(self, key: HitsKey) -> Hits | None:
+    def read_hits(self, key: Key) -> Hits | None:
         """Return the hits under a key, None if there are none. Raise CacheError for a damaged entry."""
         return self._read(*_hits_entry(key), _hits_of)
 
-    def write_hits(self, key: HitsKey, hits: Hits) -> None:
+    def write_hits(self, key: Key, hits: Hits) -> None:
         metadata = {"quality": json.dumps(asdict(hits.quality))}
         self._write(*_hits_entry(key), metadata, _HITS, _tables_of_hits(hits), _DELTAS)
 
-    def read_rows(self, judgments: JudgmentsKey, exclusions: ExclusionsKey | None = None) -> Rows | None:
+    def read_rows(self, judgments: Key, exclusions: Key | None = None) -> Rows | None:
         """Return the judgments, or the pairs that are excluded from them. None if there are none."""
         return self._read(*_rows_entry(judgments, exclusions), _rows_of)
 
-    def write_rows(self, rows: Rows, judgments: JudgmentsKey, exclusions: ExclusionsKey | None = None) -> None:
+    def write_rows(self, rows: Rows, judgments: Key, exclusions: Key | None = None) -> None:
         """Write the judgments, or the pairs that are excluded from them, if they are not there."""
         with contextlib.suppress(CacheError):
             if self.read_rows(judgments, exclusions) is not None:
@@ -243,13 +215,13 @@ class OutputCache:
             temporary.replace(self.folder / name)
 
 
-def _hits_entry(key: HitsKey) -> tuple[str, str]:
+def _hits_entry(key: Key) -> tuple[str, str]:
     """Return the name of a file of hits, and the text of its key."""
-    text = _text(key)
-    return f"{_digest(_text(key.judgments))}/{key.content.size}/{_digest(text)}.hits", text
+    text, folder = _text(key), _digest(_text(key["judgments"]))
+    return f"{folder}/{key['content']['size']}/{_digest(text)}.hits", text
 
 
-def _rows_entry(judgments: JudgmentsKey, exclusions: ExclusionsKey | None) -> tuple[str, str]:
+def _rows_entry(judgments: Key, exclusions: Key | None) -> tuple[str, str]:
     text = _text(judgments)
     if exclusions is None:
         return f"{_digest(text)}/judgments.rows", text
@@ -261,8 +233,8 @@ def _heading(sha256: str) -> bytes:
     return f"rankledger blocks {_VERSION} {sha256}\n".encode()
 
 
-def _text(key: JudgmentsKey | ExclusionsKey | HitsKey) -> str:
-    return json.dumps({"version": _VERSION, **asdict(key)}, sort_keys=True)
+def _text(key: Key) -> str:
+    return json.dumps({"version": _VERSION, **key}, sort_keys=True)
 
 
 def _digest(text: str) -> str:

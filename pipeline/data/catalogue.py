@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +32,8 @@ Ints = npt.NDArray[np.int64]
 _KINDS = "categories as texts or whole numbers, one or a list of them, or a vector as a list of decimal numbers"
 
 
-@dataclass(frozen=True, eq=False)
-class Feature:
-    """Feature of a file's documents: the number of values of each, and all values in one array."""
-
-    sizes: npt.NDArray[np.int64]
-    values: pa.Array
+Feature: TypeAlias = tuple[Ints, pa.Array]
+"""Number of values of each document of a file, and all values in one array."""
 
 
 def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
@@ -59,23 +55,23 @@ def _of_recbole(path: str, name: str, feature: Feature) -> Feature:
         raise InputError(f"{path}: '{name}' holds numbers; write {_KINDS}")
     if kind not in ("token_seq", "float_seq"):
         return feature
-    split = _split(feature.sizes, pc.replace_substring_regex(feature.values, r"\s+", "|"))
+    sizes, texts = _split(feature[0], pc.replace_substring_regex(feature[1], r"\s+", "|"))
     try:
-        return split if kind == "token_seq" else Feature(split.sizes, split.values.cast(pa.float64()))
+        return sizes, texts if kind == "token_seq" else texts.cast(pa.float64())
     except pa.ArrowInvalid as error:
         raise InputError(f"{path}: '{name}': {shorten(str(error))}; write numbers") from None
 
 
 def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents: int) -> Sparse:
     """Return the feature of all documents from its columns in several files."""
-    if len({column.values.type for column in columns if len(column.values)}) > 1:
+    values = [own for _, own in columns if len(own)]
+    if len({own.type for own in values}) > 1:
         raise InputError(f"{path}: '{name}' holds categories in one file and vectors in another; write one kind")
-    sizes = np.concatenate([column.sizes for column in columns])
+    sizes = np.concatenate([own for own, _ in columns])
     if len(sizes) != n_documents:
         raise InputError(
             f"{path}: '{name}' has {len(sizes)} rows, but there are {n_documents} ids; write the file again"
         )
-    values = [column.values for column in columns if len(column.values)]
     if values and pa.types.is_floating(values[0].type):
         return _vectors(path, name, sizes, np.concatenate([numpy_of(part, np.float64) for part in values]))
     return _categories(sizes, concatenate(values))
@@ -87,7 +83,7 @@ def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
     sizes = np.array([len(values) for values in lists], dtype=np.int64)
     types = {type(entry) for entry in entries}
     if types <= {int, float} and float in types and all(cell is None or isinstance(cell, list) for cell in cells):
-        return Feature(sizes, floats(np.array([*map(double, entries)])))
+        return sizes, floats(np.array([*map(double, entries)]))
     if not types <= {str, int}:
         odd = next(entry for entry in entries if type(entry) not in (str, int))
         raise InputError(f"{path}: '{name}' holds {written(odd)}; write {_KINDS}")
@@ -106,7 +102,7 @@ def _of_array(path: str, name: str, column: pa.Array) -> Feature:
         sizes = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
         values = pc.list_flatten(column)
         if pa.types.is_floating(plain.value_type):
-            return Feature(numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.float64()), float("nan")))
+            return numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.float64()), float("nan"))
         if pa.types.is_string(plain.value_type) or pa.types.is_integer(plain.value_type):
             return _split(numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.string()), ""))
     raise InputError(f"{path}: '{name}' is {shorten(str(found))}; write {_KINDS}")
@@ -117,7 +113,7 @@ def _split(sizes: npt.NDArray[np.int64], texts: pa.StringArray) -> Feature:
     rows = np.repeat(np.repeat(np.arange(len(sizes)), sizes), numpy_of(pc.list_value_length(parts), np.int32))
     names = pc.utf8_trim_whitespace(pc.list_flatten(parts))
     full = np.flatnonzero(numpy_of(pc.binary_length(names), np.int32))
-    return Feature(np.bincount(rows[full], minlength=len(sizes)), names.take(integers(full)))
+    return np.bincount(rows[full], minlength=len(sizes)), names.take(integers(full))
 
 
 def _categories(sizes: npt.NDArray[np.int64], names: pa.StringArray) -> Sparse:

@@ -12,10 +12,9 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from statistics import median
-from typing import NoReturn, get_args
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import MOST_UNSCORED
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.catalogue import Catalogue
-from rankledger.pipeline.data.formats.layouts import is_distance
+from rankledger.pipeline.data.formats.layouts import plain_name
 from rankledger.pipeline.data.join import judged_share, own_documents
 from rankledger.pipeline.data.joined import Hits, JoinStats, RetrievedRanks, count_short
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
@@ -51,6 +50,7 @@ _TIMES = 10  # that the other models have
 _CUT = 1_000  # ids whose prefixes are looked at
 _AFFIXED = 2  # ids with an affix, from which it is one
 _BY_CHANCE = 0.05  # of the ids that match
+_DISTANCE = re.compile(r"dist|loss|perplexity|ppl|nll|error|cost|^d$|^l[12]$")  # better if lower
 _Rule = Callable[[str], str]
 _Grouped = Sequence[tuple[str, str]]  # ids, each behind what it must match within, such as its query
 
@@ -136,12 +136,11 @@ def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, 
 def _likely_pairs(ours: _Grouped, theirs: _Grouped) -> tuple[list[tuple[str, str]], str] | None:
     ours = [own for own in ours[:_OURS] if len(own[1]) <= _LONGEST]
     theirs = [own for own in theirs[:_THEIRS] if len(own[1]) <= _LONGEST]
-    plain = {own: own[1] for own in theirs}
     most: list[tuple[str, str]] = []
     cause = ""
-    for remedy, rule, of_both in _spellings(ours, theirs):
-        known = {(group, rule(text)): text for group, text in reversed(theirs)} if of_both else plain
-        pairs = [(text, known[key]) for group, text in ours if (key := (group, rule(text))) in known]
+    for remedy, our_rule, their_rule in _spellings(ours, theirs):
+        known = {(group, their_rule(text)): text for group, text in reversed(theirs)}
+        pairs = [(text, known[key]) for group, text in ours if (key := (group, our_rule(text))) in known]
         if len(pairs) > len(most):
             most, cause = pairs, remedy
     return (most, cause) if most else None
@@ -171,11 +170,11 @@ def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: s
 def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matching: int) -> str:
     found = _likely_pairs(ours, theirs) if n_matching and ours and theirs else None
     by_chance = max(_AFFIXED, _BY_CHANCE * n_matching)  # `a` and `a.b` may both be ids
-    if found is None or (len(found[0]) < by_chance and "fix '" in found[1]):
+    if found is None or (len(found[0]) < by_chance and "the prefix" in found[1]):
         return ""
-    (one, other), remedy = _shown(*found[0][0]), found[1]
-    like = f"look like judged ones {absent}, such as '{other}' ({n_matching:,} match as they are)"
-    return f"{len(found[0]):,} {what} such as '{one}' {like}. {remedy[:1].upper()}{remedy[1:]}."
+    (one, other), remedy = found[0][0], found[1]
+    like = f"look like judged ones {absent}, such as '{other[:_SHOWN]}' ({n_matching:,} match as they are)"
+    return f"{len(found[0]):,} {what} such as '{one[:_SHOWN]}' {like}. {remedy[:1].upper()}{remedy[1:]}."
 
 
 def small_overlap(
@@ -202,7 +201,7 @@ def small_overlap(
 def odd_rankings(n_queries: int, quality: JoinStats, judgments: Judgments, score: str = "") -> Iterator[str]:
     """Yield warnings on scores that may be ranks or distances, and on queries that find themselves."""
     n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
-    if score and is_distance(score):
+    if _DISTANCE.search(plain_name(score)):
         yield f"'{score}' is read as the score, and the highest comes first. Negate it if lower is better."
     is_rising = 0 < n_own == quality.n_rising and quality.n_rows >= max(2, n_own) + n_own
     if not score and (quality.rank_order or int(is_rising)) > 0:
@@ -327,15 +326,7 @@ def mismatch(
 ) -> str:
     """Return one line on ids that match nothing: an id of each side, and the action."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
-    one, other = _shown(one, other)
-    return f"{path}: {found}, such as '{one}'; {others} '{other}': {remedy}, {instead}"
-
-
-def _shown(one: str, other: str) -> tuple[str, str]:
-    bare = [unicodedata.normalize("NFKD", text).encode("ascii", "ignore").strip() for text in (one, other)]
-    spelled = (ascii(text)[1:-1] if bare[0] == bare[1] else text for text in (one, other))
-    first, second = (text[:_SHOWN] for text in spelled)
-    return first, second
+    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {instead}"
 
 
 def none_of(n: int, things: str) -> str:
@@ -343,37 +334,14 @@ def none_of(n: int, things: str) -> str:
     return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 
-def _spellings(ours: _Grouped, theirs: _Grouped) -> Iterator[tuple[str, _Rule, bool]]:
-    yield "remove the whitespace around ids", str.strip, True
-    yield "write ids in one Unicode form (NFC)", partial(unicodedata.normalize, "NFC"), True
-    yield "remove invisible characters, and write one form of each (Unicode NFKC)", _legible, True
-    yield "write whole numbers without an exponent (R wrote them in scientific form)", _without_exponent, True
-    yield "remove the quotation marks around ids", lambda text: text.strip("\"'"), True
-    yield "write ids as text (pandas made floats of them)", _without("", ".0"), False
-    yield "write the dataset's ids as text (pandas made floats of them)", "{}.0".format, False
-    yield "write the leading zeros on both sides or on neither", lambda text: text.lstrip("0") or text[-1:], True
-    yield "write the letters of both in the same case", str.casefold, True
-    for end in _prefixes(ours, theirs):
-        yield f"remove the prefix {_quoted(end)}", _without(end), False
-    for end in _prefixes(theirs, ours):
-        yield f"add the prefix {_quoted(end)}", _affixed(end), False
-    backwards = [[(group, text[::-1]) for group, text in own] for own in (ours, theirs)]
-    for end in _prefixes(*backwards):
-        yield f"remove the suffix {_quoted(end[::-1])}", _without("", end[::-1]), False
-    for end in _prefixes(*reversed(backwards)):
-        yield f"add the suffix {_quoted(end[::-1])}", _affixed("", end[::-1]), False
-
-
-def _legible(text: str) -> str:
-    return "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf").strip()
-
-
-def _without_exponent(text: str) -> str:
-    return f"{int(float(text))}" if re.fullmatch(r"[1-9](\.[0-9]+)?[eE]\+?[01]?[0-9]", text) else text
-
-
-def _quoted(text: str) -> str:
-    return f"'{text if text.isprintable() else ascii(text)[1:-1]}'"
+def _spellings(ours: _Grouped, theirs: _Grouped) -> Iterator[tuple[str, _Rule, _Rule]]:
+    """Yield ways to write ids alike: the action, and the rules for the ids of both sides."""
+    for remedy, rule in _ALIKE.items():
+        yield remedy, rule, rule
+    for prefix in _prefixes(ours, theirs):
+        yield f"remove the prefix '{prefix}'", partial(_remove_prefix, prefix), str
+    for prefix in _prefixes(theirs, ours):
+        yield f"add the prefix '{prefix}'", str, partial(_remove_prefix, prefix)
 
 
 def _prefixes(longer: _Grouped, shorter: _Grouped) -> Iterator[str]:
@@ -387,12 +355,17 @@ def _prefixes(longer: _Grouped, shorter: _Grouped) -> Iterator[str]:
     yield from (prefix for prefix, _ in Counter(cuts).most_common(1))
 
 
-def _without(prefix: str, suffix: str = "") -> _Rule:
-    return lambda text: text.removeprefix(prefix).removesuffix(suffix)
+def _remove_prefix(prefix: str, text: str) -> str:
+    return text.removeprefix(prefix)
 
 
-def _affixed(prefix: str, suffix: str = "") -> _Rule:
-    return lambda text: prefix + text + suffix
+_ALIKE: Mapping[str, _Rule] = {
+    "remove the whitespace around ids": str.strip,
+    "write ids as text (pandas made floats of them)": lambda text: text.removesuffix(".0"),
+    "write the leading zeros on both sides or on neither": lambda text: text.lstrip("0") or text[-1:],
+    "write the letters of both in the same case": str.casefold,
+    "write ids in one Unicode form (NFC)": partial(unicodedata.normalize, "NFC"),
+}
 
 
 def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
@@ -426,8 +399,6 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
         return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
     if not (fractional or grades.min() > 0):
         return None
-    if relevant is not None and relevant > grades.min():
-        return _unmoved_gains(measures, relevant)
     if relevant is not None or not unsaid:
         return None
     values, _ = np.unique(grades, return_counts=True)  # without counts it would import numpy.ma
@@ -443,23 +414,6 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
         f"relevance has {len(values):,} values from {values[0]:g} to {values[-1]:g}: with rel={rel:g} {counted} {verb} "
         f"as relevant in {named}; set `relevant: {high:g}` on the dataset, or rel=… in the measures"
     )
-
-
-def _unmoved_gains(measures: Sequence[Measure], relevant: float) -> str | None:
-    graded = [
-        measure
-        for measure in measures
-        if (gain := measure.metric.parameters.get("gain"))
-        and "binary" in get_args(gain.type)
-        and measure.parameters["gain"] != "binary"
-    ]
-    if not graded:
-        return None
-    others = dict(graded[0].given) | {"gain": "binary"}
-    binary = replace(graded[0], given=tuple(others.items()))
-    named = ", ".join(map(str, graded[:_NAMED])) + (f" and {len(graded) - _NAMED} more" if len(graded) > _NAMED else "")
-    below = f"documents with a relevance below `relevant: {relevant:g}` gain, too, in {named}"
-    return f"{below}; to count relevant documents alone, write gain=binary, such as {binary}"
 
 
 def n_without_relevant(judgments: Judgments, relevant: float | None) -> int:

@@ -47,12 +47,13 @@ def read_with_dask(
     scheduler: DaskScheduler, tasks: Sequence[Task], readers: Mapping[str, OutputReader], before: EvaluatedInputs | None
 ) -> tuple[dict[OutputKey, Elsewhere | Failure], tuple[str, ...]]:
     """Read the outputs that the output cache can hold into it. Return the answers and remarks."""
-    stores: dict[str, OutputStore] = {}
+    stores: dict[str, bytes] = {}
     for name, reader in readers.items():
         if (kept := reader.kept) and reader.suffices:
             kept.store.refuse_unwritable()
             folder = kept.store.folder
-            stores[name] = replace(kept, store=OutputCache(folder.absolute() if folder else kept.store.place))
+            store = OutputCache(folder.absolute() if folder else kept.store.place)
+            stores[name] = pickle.dumps(replace(kept, store=store))
     calls: dict[OutputKey, tuple[Any, ...]] = {}
     for task in tasks:
         if task.dataset in stores:
@@ -210,9 +211,9 @@ def _answer(versions: Mapping[str, str], arguments: bytes) -> Elsewhere | str:
             raise DaskError(f"{host}: has {name} {number}, not {versions[name]}. Use the same version on every worker.")
     try:
         with limit_cores(worker.state.nthreads):
-            kept, output, recorded, allow_no_overlap, share = pickle.loads(arguments)
+            store, output, recorded, allow_no_overlap, share = pickle.loads(arguments)
             with _DATASET_LOCK:
-                dataset = _load_dataset(kept)
+                kept, dataset = _load_dataset(store)
             if not recorded and is_missing(output):
                 raise InputError(f"{output.path}: file not found. Use a path that every worker sees, or a URL.")
             reader = OutputReader(dataset, kept.conventions, depth=0, compared=0, kept=kept)
@@ -227,11 +228,12 @@ def _answer(versions: Mapping[str, str], arguments: bytes) -> Elsewhere | str:
 
 
 @lru_cache(4)  # datasets whose judgments a worker keeps in memory
-def _load_dataset(kept: OutputStore) -> DatasetInput:
+def _load_dataset(store: bytes) -> tuple[OutputStore, DatasetInput]:
+    kept: OutputStore = pickle.loads(store)
     dataset = kept.dataset()
     if dataset is None:
         raise InputError(f"{kept.store.place}: judgments are missing. Use an output cache that every worker sees.")
-    return dataset
+    return kept, dataset
 
 
 def _find_versions() -> Mapping[str, str]:

@@ -18,6 +18,7 @@ from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.cache import Key
 from rankledger.pipeline.data.catalogue import Catalogue, known_documents
 from rankledger.pipeline.data.checks import (
     any_in,
@@ -30,14 +31,20 @@ from rankledger.pipeline.data.checks import (
 )
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
-from rankledger.pipeline.data.join import index_pairs, join_predictions, match_exclusions, own_documents, seen_pairs
+from rankledger.pipeline.data.join import (
+    index_pairs,
+    join_predictions,
+    match_exclusions,
+    order_rows,
+    own_documents,
+    seen_pairs,
+)
 from rankledger.pipeline.data.joined import Groups, JudgedOutput, QueryList
 from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments
 from rankledger.pipeline.data.locate import each_file, files_there, find_files
 from rankledger.pipeline.data.parts import PART_ROWS
-from rankledger.pipeline.data.ranking import order_rows
-from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
-from rankledger.pipeline.data.rows import Content, Ids, InputFile, Rows
+from rankledger.pipeline.data.rankings import RankingJoin, join_ranking
+from rankledger.pipeline.data.rows import Ids, InputFile, Rows
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -234,7 +241,7 @@ def read_output(
         quality = replace(joined.quality, look_alikes=alike)
         return replace(joined, quality=quality, remarks=rows.remarks, files=rows.files)
     ranges = readers.RankingRanges(output, by=row_order(conventions), n_rows=n_rows)
-    depths = Depths(depth if with_catalogue else 0.0, compared)
+    depths = (depth if with_catalogue else 0.0), compared
     join = RankingJoin(dataset.judgments, conventions, depths, dataset.excluded)
     join.add_ranges(ranges, folder, at_a_time)
     if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
@@ -300,17 +307,14 @@ def describe(source: Source) -> tuple[InputFile, ...]:
     return tuple(file.describe() for file in each_file(source))
 
 
-def content_of(source: Source, files: Sequence[InputFile]) -> Content:
-    """Return the key of the rows that are read from the files of an input."""
+def content_of(source: Source, files: Sequence[InputFile]) -> Key:
+    """Return what decides the rows that are read from the files of an input, and the bytes of all files."""
     layouts = (suffixes(file.path) for file in files)
-    return Content(
-        files=tuple(
-            (file.digest, format_key(source.format or format_of(suffix)), compression)
-            for file, (suffix, compression) in zip(files, layouts, strict=True)
-        ),
-        size=sum(file.size for file in files),
-        columns=tuple(sorted(source.columns.items())),
-    )
+    read = [
+        (file.digest, format_key(source.format or format_of(suffix)), compression)
+        for file, (suffix, compression) in zip(files, layouts, strict=True)
+    ]
+    return {"files": read, "size": sum(file.size for file in files), "columns": sorted(source.columns.items())}
 
 
 def _refuse_other_than_probabilities(predictions: Rows, measure: str) -> None:

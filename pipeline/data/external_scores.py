@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,9 @@ from rankledger.pipeline.data.formats.common import (
     refuse_surrogates,
     score_in,
 )
+from rankledger.pipeline.data.formats.delimited import order_fields
 from rankledger.pipeline.data.formats.json import JsonObject, decoded, json_object
 from rankledger.pipeline.data.formats.tools import OF_AN_ANSWER, PLACE
-from rankledger.pipeline.data.formats.trec import order_fields
 from rankledger.pipeline.data.joined import Groups, JoinStats, Scores
 from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.parts import file_parts
@@ -87,14 +87,8 @@ _SUMMARIES = {  # that people and pandas write, in lower case without signs
 }
 
 
-class _Cell(NamedTuple):
-    """One score of one query, with its written value."""
-
-    part: FilePart
-    row: int
-    query_id: str
-    name: str
-    value: object
+_Cell: TypeAlias = tuple[FilePart, int, str, str, object]
+"""Score as it is written, behind its part and row, its query and its name."""
 
 
 class _ScoreFile(NamedTuple):
@@ -111,7 +105,7 @@ class _ScoreFile(NamedTuple):
 
     def in_task(self) -> _ScoreFile:
         task = f"{self.labels[0]['task']}/"
-        cells = [cell._replace(query_id=task + cell.query_id) for cell in self.cells]
+        cells = [(part, row, task + query_id, name, value) for part, row, query_id, name, value in self.cells]
         samples = [(task + query_id, sample) for query_id, sample in self.samples]
         labels = [{name: text for name, text in own.items() if name != "task"} for own in self.labels]
         return self._replace(cells=cells, samples=samples, labels=labels)
@@ -136,12 +130,12 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
             rows = enumerate(zip(*columns_of.values(), strict=True))
             ours = {part.name(name): name for name in wanted}
             cells = [
-                _Cell(part, row, _id(part, row, query), ours.get(str(name), str(name)), value)
+                (part, row, _id(part, row, query), ours.get(str(name), str(name)), value)
                 for row, (query, name, value) in rows
             ]
-            names: Set[str] = {cell.name for cell in cells}
+            names: Set[str] = {name for _, _, _, name, _ in cells}
             n_rows = len(cells)
-            cells = [cell for cell in cells if cell.name in wanted]
+            cells = [cell for cell in cells if cell[3] in wanted]
         else:
             cells, names, n_rows = _wide(part, columns, wanted)
     return _ScoreFile(description, cells, names, n_rows, part)
@@ -168,7 +162,7 @@ def _of_tool(
     ours = {name: part.name(name) for name in wanted if part.name(name) in names}
     rows = [(row, _sample_id(part, row, sample), sample) for row, sample in chosen]
     cells = [
-        _Cell(part, row, query_id, name, sample.scores.get(theirs, _ABSENT))
+        (part, row, query_id, name, sample.scores.get(theirs, _ABSENT))
         for row, query_id, sample in rows
         if not sample.failed
         for name, theirs in ours.items()
@@ -201,7 +195,7 @@ def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tupl
     ids = [_id(part, row, None if cell is _ABSENT else cell) for row, cell in enumerate(values.pop("query_id", ()))]
     known = [name for name, cells in values.items() if any(cell is not _ABSENT for cell in cells)]
     cells = [
-        _Cell(part, row, query, name, None if values[name][row] is _ABSENT else values[name][row])
+        (part, row, query, name, None if values[name][row] is _ABSENT else values[name][row])
         for row, query in enumerate(ids)
         for name in known
     ]
@@ -345,14 +339,17 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
             raise InputError(f"{output.path}: no score '{name}' among {listed}{meant}")
     cells = [cell for file in read for cell in file.cells]
     _refuse_repeat(output.path, cells)
-    columns = {query_id: column for column, query_id in enumerate(dict.fromkeys(cell.query_id for cell in cells))}
+    columns = {
+        query_id: column for column, query_id in enumerate(dict.fromkeys(query_id for _, _, query_id, _, _ in cells))
+    }
     values = np.full((len(names), len(columns)), np.nan)
     unscored = np.zeros(len(columns), dtype=bool)
     rows = {name: (row, *measures[row].metric.range) for row, name in enumerate(names)}
     for cell in cells:
-        row, least, greatest = rows[cell.name]
-        if cell.value is not _ABSENT:
-            column = columns[cell.query_id]
+        _, _, query_id, name, value = cell
+        row, least, greatest = rows[name]
+        if value is not _ABSENT:
+            column = columns[query_id]
             values[row, column] = _value(cell, least, greatest)
             unscored[column] |= np.isnan(values[row, column])
     tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
@@ -458,34 +455,33 @@ def read_samples(source: Source) -> list[Sample]:
 def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:
     first: dict[tuple[str, str], _Cell] = {}
     for cell in cells:
-        earlier = first.setdefault((cell.query_id, cell.name), cell)
+        _, _, query_id, name, _ = cell
+        earlier = first.setdefault((query_id, name), cell)
         if earlier is not cell:
             places = [
-                one.part.position(one.row) + (f" of {one.part.path}" if one.part.path != path else "")
-                for one in (earlier, cell)
+                part.position(row) + (f" of {part.path}" if part.path != path else "")
+                for part, row, *_ in (earlier, cell)
             ]
-            found = f"query '{shorten(cell.query_id)}' has {cell.name} twice ({' and '.join(places)})"
+            found = f"query '{shorten(query_id)}' has {name} twice ({' and '.join(places)})"
             raise InputError(f"{path}: {found}; keep one")
 
 
 def _value(cell: _Cell, least: float, greatest: float) -> float:
-    remedy = _TOOL_REMEDY if cell.part.format.samples else _TABLE_REMEDY
+    part, row, query_id, name, value = cell
+    problem, number = "", 0.0
+    remedy = "write a number, true, false, yes or no, or nothing if there is no score"
+    if part.format.samples:
+        remedy = "name another score, or let the scorer return a number, true, false, yes or no"
     try:
-        number = score_in(cell.value)
+        number = score_in(value)
     except ValueError:
-        raise _wrong(cell, "is not a number", remedy) from None
+        problem = "is not a number"
     if np.isinf(number):
-        raise _wrong(cell, "is not a finite number", remedy)
-    if number < least or number > greatest:
-        raise _wrong(cell, f"is outside {least:g} to {greatest:g}", "fix it, or the range in the config")
-    return number
-
-
-_TABLE_REMEDY = "write a number, true, false, yes or no, or nothing if there is no score"
-_TOOL_REMEDY = "name another score, or let the scorer return a number, true, false, yes or no"
-
-
-def _wrong(cell: _Cell, problem: str, remedy: str) -> InputError:
-    found = shorten(repr(cell.value) if isinstance(cell.value, str) else str(cell.value))
-    where = f"{cell.name} {found} of query '{shorten(cell.query_id)}' ({cell.part.position(cell.row)})"
-    return InputError(f"{cell.part.path}: {where} {problem}; {remedy}")
+        problem = "is not a finite number"
+    elif not problem and (number < least or number > greatest):
+        problem, remedy = f"is outside {least:g} to {greatest:g}", "fix it, or the range in the config"
+    if not problem:
+        return number
+    written = shorten(repr(value) if isinstance(value, str) else str(value))
+    where = f"{name} {written} of query '{shorten(query_id)}' ({part.position(row)})"
+    raise InputError(f"{part.path}: {where} {problem}; {remedy}")

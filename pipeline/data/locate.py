@@ -9,8 +9,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -201,23 +200,12 @@ def _refuse_splits(folder: str, names: Sequence[str]) -> None:
             raise InputError(f"{folder}: lacks {len(missing)} of {int(n_all)} shards, such as {name}; complete it")
 
 
-@dataclass(frozen=True)
-class InputState:
-    """Files of an input at one moment."""
-
-    sizes: tuple[tuple[str, int], ...] = ()  # bytes of each file, by its path
-    trouble: str = ""  # why the files are unknown; empty if they are known
+def find_sizes(path: str) -> dict[str, int]:
+    """Return the bytes of each file of an input that exists now, by its path. Raise InputError if they are unknown."""
+    return {file.path: file.size for file in files_there(path)}
 
 
-def input_state(path: str) -> InputState:
-    """Return which files of an input exist now."""
-    try:
-        return InputState(tuple((file.path, file.size) for file in files_there(path)))
-    except InputError as error:  # also of a server that is away now, or a file that was just replaced
-        return InputState(trouble=str(error))
-
-
-def marker_beside(path: str, sight: InputState, marker: str) -> str:
+def marker_beside(path: str, sizes: Mapping[str, int], marker: str) -> str:
     """Return the path of an input's marker in the folder of its files."""
     scheme, separator, name = path.rpartition("://")
     query = ""
@@ -225,7 +213,7 @@ def marker_beside(path: str, sight: InputState, marker: str) -> str:
         name, mark, asked = name.partition("?")
         query = mark + asked
     folder = name
-    if sight.sizes[0][0] == path:
+    if path in sizes:
         folder = posixpath.dirname(name)
     elif wild := _WILD.search(name):
         folder = posixpath.dirname(name[: wild.start()])

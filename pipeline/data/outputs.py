@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.sources import OutputKey, PlannedDataset, Replicate, Source, model_of
-from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.cache import CacheError, Key, OutputCache, hits_key, judgments_key
 from rankledger.pipeline.data.dataset import (
     DatasetInput,
     content_of,
@@ -60,23 +60,17 @@ class OutputStore:
     """Cached outputs on one dataset, under one set of conventions."""
 
     store: OutputCache
-    judgments: JudgmentsKey
+    judgments: Key
     conventions: Conventions
-    exclusions: ExclusionsKey | None = None
+    exclusions: Key | None = None
 
-    def key(self, output: Source, files: Sequence[InputFile]) -> HitsKey:
-        conventions = self.conventions
-        content = content_of(output, files)
-        return HitsKey.of(
-            self.judgments, content, conventions.ties, conventions.score_precision, exclusions=self.exclusions
-        )
+    def key(self, output: Source, files: Sequence[InputFile]) -> Key:
+        ties, precision = self.conventions.ties, self.conventions.score_precision
+        return hits_key(self.judgments, content_of(output, files), ties, precision, self.exclusions)
 
-    @property
-    def left_out(self) -> ExclusionsKey | None:
-        return self.exclusions and self.exclusions.left_out
-
-    def leaving_out(self, exclusions: ExclusionsKey | None) -> OutputStore:
-        return self if self.left_out == (exclusions and exclusions.left_out) else replace(self, exclusions=exclusions)
+    def leaving_out(self, exclusions: Key | None) -> OutputStore:
+        is_same = left_out(self.exclusions) == left_out(exclusions)
+        return self if is_same else replace(self, exclusions=exclusions)
 
     def dataset(self) -> DatasetInput | None:
         """Return the cached judgments and excluded documents, None if any are missing."""
@@ -84,7 +78,7 @@ class OutputStore:
         excluded = self.store.read_rows(self.judgments, self.exclusions) if self.exclusions else None
         if rows is None or (self.exclusions and excluded is None):
             return None
-        return judged_dataset(rows, excluded, keep_first=self.judgments.duplicates == "keep_first")
+        return judged_dataset(rows, excluded, keep_first=self.judgments["duplicates"] == "keep_first")
 
 
 Elsewhere: TypeAlias = tuple[tuple[InputFile, ...], bool, tuple[str, ...]]
@@ -218,11 +212,12 @@ def output_store(
 ) -> OutputStore:
     """Return the cached outputs on a dataset with these files."""
     content = content_of(dataset.judged.shown, files.get("judgments") or files.get("ratings") or ())
-    judgments = JudgmentsKey(content, dataset.subtopics, "keep_first" if dataset.keep_first else "refuse")
+    duplicates = "keep_first" if dataset.keep_first else "refuse"
+    judgments = judgments_key(content, subtopics=dataset.subtopics, duplicates=duplicates)
     return OutputStore(store, judgments, conventions, exclusions_key(dataset, files))
 
 
-def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> ExclusionsKey | None:
+def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> Key | None:
     """Return the key of the documents that are left out or counted as seen, None if there are none."""
     if dataset.kind != "rankings":
         return None
@@ -230,8 +225,17 @@ def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFi
         None if file is None else content_of(file.shown, files.get(role, ()))
         for role, file in (("exclude", dataset.exclude), ("interactions", dataset.interactions))
     )
-    key = ExclusionsKey(pairs, dataset.exclude_self, dataset.seen if interactions else "", interactions)
-    return None if key == ExclusionsKey(None, exclude_self=False) else key
+    seen = dataset.seen if interactions else ""
+    key = {"pairs": pairs, "exclude_self": dataset.exclude_self, "seen": seen, "interactions": interactions}
+    return key if any(key.values()) else None
+
+
+def left_out(exclusions: Key | None) -> Key | None:
+    """Return the key of the documents that are left out of rankings, None if there are none."""
+    if exclusions is None or exclusions["seen"] == "remove":
+        return exclusions
+    key = {**exclusions, "seen": "", "interactions": None}
+    return key if any(key.values()) else None
 
 
 def replicate_of(key: OutputKey) -> str:

@@ -22,7 +22,6 @@ from rankledger.pipeline.data.files import Contents, StoredFile, suffixes
 from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts, tool_of
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.data.formats.delimited import are_quoted
-from rankledger.pipeline.data.formats.lists import recognise_lists
 from rankledger.pipeline.data.locate import files_there
 from rankledger.pipeline.support.errors import InputError
 
@@ -37,22 +36,13 @@ _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
 _TEXTS = {"trec", "tsv", "csv", "jsonl", "json"}
-_SIGNED = 262  # bytes: TAR has its signature at the end of these
 _SIGNATURES = {
     b"\x1f\x8b": ("gzip", "Add .gz to its name"),
     b"\x28\xb5\x2f\xfd": ("zstd", "Add .zst to its name"),
     b"\xfd7zXZ\0": ("xz", "Add .xz to its name"),
     **{b"BZh%d1AY&SY" % level: ("bzip2", "Add .bz2 to its name") for level in range(1, 10)},
-    b"\x04\x22M\x18": ("LZ4", "Remove the compression, or use .gz or .zst"),
-    b"7z\xbc\xaf\x27\x1c": ("a 7z archive", "Remove the compression, or use .gz or .zst"),
-    b"ustar": ("a TAR archive", "Remove the archive around its files"),
     b"PK\x03\x04": ("a ZIP archive, as .xlsx is", "Use CSV or Parquet for tables, and .zip for other files"),
-    b"\xd0\xcf\x11\xe0": ("an Excel file", "Use CSV or Parquet"),
     b"PAR1\x15": ("Parquet", "Set format: parquet"),
-    b"ARROW1\0\0": ("Feather, an Arrow file", "Use Parquet"),
-    b"SQLite format 3\0": ("a database", "Use CSV or Parquet"),
-    b"\x93NUMPY": ("an array of NumPy", "Use CSV or Parquet"),
-    **{b"\x80%c" % version: ("a pickle", "Use CSV or Parquet") for version in range(2, 6)},
     **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("UTF-16", "Use UTF-8")),
 }
 _Bytes = npt.NDArray[np.uint8]
@@ -94,25 +84,24 @@ def file_parts(
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
     """Return the part with the layout of its column names, or of its first lines if it has no header."""
-    begin = bytes(sample[:_SIGNED]) if part.format.name in _TEXTS else b""
-    for sign, (what, remedy) in _SIGNATURES.items():
-        is_signed = begin.startswith(sign) or (what == "a TAR archive" and begin.endswith(sign))
-        if is_signed and tool_of(bytes(sample)) is None:
-            raise InputError(f"{part.path}: looks like {what}, which is not text. {remedy}.")
+    _refuse_other_kinds(part, bytes(sample))
     if not {"query_id", "doc_id", "subtopic"}.issuperset(part.kind.ids):
         return part
     part = part.format.unfold(part) if part.format.unfold else part
     if part.format.header is not None:
-        found = part.format.header(part)
-        pairs = layouts.recognise(part.kind.columns, part.names, found)
-        listed = recognise_lists(part, pairs, bytes(without_bom(sample)))
-        if listed is not None:
-            return listed
-        value = layouts.RANK if pairs.by_rank else part.kind.value if pairs.graded else None
-        kind = replace(part.kind, value=value)
-        is_quoted = part.format is FORMATS["tsv"] and are_quoted(sample)
-        remark = pairs.remark or ("read without the quotation marks around fields" if is_quoted else "")
-        part = replace(part, names=pairs.names, kind=kind, remark=remark)
+        found, value = part.format.header(part), part.kind.value
+        names, own_value, remark = layouts.recognise_names(part.kind.columns, value, part.names, found)
+        if part.format.find_chains is not None and part.kind.ids == ("query_id", "doc_id"):
+            chains = part.format.find_chains(part, bytes(without_bom(sample)))
+            typed = part.format.typed
+            if lists := layouts.recognise_lists(part.path, value, part.names, (names, own_value), chains, typed=typed):
+                names, value, keys, falls, remark = lists
+                kind = replace(part.kind, value=value)
+                return replace(part, names=names, kind=kind, lists=keys, falls=falls, remark=remark)
+        kind = replace(part.kind, value=own_value)
+        if not remark and part.format is FORMATS["tsv"] and are_quoted(sample):
+            remark = "read without the quotation marks around fields"
+        part = replace(part, names=names, kind=kind, remark=remark)
         if part.format is not FORMATS["tsv"] or all(part.name(column) in found for column in kind.columns):
             return part
     elif part.format is not FORMATS["trec"]:
@@ -127,6 +116,12 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
     kind = replace(part.kind, value=value or None, trec=columns or part.kind.trec)
     names = {name: str(place) for place, name in enumerate(columns, 1)}
     return replace(part, format=FORMATS["trec"], kind=kind, names=names, separator=separator, remark=remark)
+
+
+def _refuse_other_kinds(part: FilePart, begin: bytes) -> None:
+    for sign, (what, remedy) in _SIGNATURES.items():
+        if part.format.name in _TEXTS and begin.startswith(sign) and tool_of(begin) is None:
+            raise InputError(f"{part.path}: looks like {what}, which is not text. {remedy}.")
 
 
 def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
@@ -173,7 +168,7 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
             contents.skip_to(begin)
             views.append((begin, np.empty(end - begin, np.uint8).data))
             contents.readinto(views[-1][1])
-        spans = blank.spans and replace(blank.spans, views=views)
+        spans = blank.spans and Spans(blank.spans.size, views)
         whole = len(cuts) == 1
         yield replace(blank, groups=groups, before=partial(int, n_before), whole=whole, spans=spans)
         del spans, views  # before the next are read

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,15 @@ from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data.catalogue import Catalogue
 from rankledger.pipeline.data.checks import look_alikes
-from rankledger.pipeline.data.join import assemble, counts, exclude_rows, judged_share
+from rankledger.pipeline.data.join import (
+    Ordering,
+    assemble,
+    beyond_single,
+    counts,
+    exclude_rows,
+    judged_share,
+    order_rows,
+)
 from rankledger.pipeline.data.joined import HitColumns, Hits, JoinStats, JudgedOutput, hit_columns
 from rankledger.pipeline.data.judgments import (
     SLICE,
@@ -39,7 +47,6 @@ from rankledger.pipeline.data.judgments import (
     id_shapes,
     match,
 )
-from rankledger.pipeline.data.ranking import Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.data.rows import Chunk, Rows, Spill, merge_rows, row_number
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
@@ -52,12 +59,9 @@ _SAMPLED = 1 << 12  # rows of a range that are looked at for ids written otherwi
 _UNMATCHED = 1_000  # queries, and documents, that are kept of a range
 
 
-@dataclass(frozen=True)
-class Depths:
-    """Ranks down to which documents are needed even if they are not judged."""
-
-    recommended: float = 0.0  # for measures of recommended documents; 0 for none
-    compared: float = 0.0  # for measures that compare rankings with another model's; 0 for none
+Depths: TypeAlias = tuple[float, float]
+"""Ranks down to which documents are needed even if they are not judged: for measures of recommended documents, and for
+measures that compare rankings with another model's. 0 for none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +127,8 @@ def join_rows(
             n_self_first=ordering.n_self_first,
             n_rising=ordering.n_rising,
         ),
-        recommended=top(depths.recommended, with_ids=True) if depths.recommended else None,
-        compared=top(depths.compared, with_ids=False) if depths.compared else None,
+        recommended=top(depths[0], with_ids=True) if depths[0] else None,
+        compared=top(depths[1], with_ids=False) if depths[1] else None,
         unmatched=_unmatched(judgments, places, rows, found),
     )
 
@@ -175,16 +179,10 @@ def _joined_tops(found: Sequence[pa.Table | None]) -> tuple[pa.Table, Ints, Ints
     return top, queries, ranks, hashes.view(np.uint64)
 
 
-@dataclass(frozen=True, eq=False)
-class JoinedRange:
-    """Result of joining one part of an output, whose rows are numbered from its first."""
-
-    within: JoinedRows | RowProblem | None  # result for the queries that lie within the part; None if there are none
-    aside: Rows | None  # rows of the first and the last query; None if the part is all of the output
-    numbers: Ints  # row numbers of `aside`
-    queries: Hashes  # hashes of the joined queries
-    queries_aside: Hashes  # hashes of the queries of `aside`
-    knows_query: bool  # True if any query is judged
+JoinedRange: TypeAlias = tuple[JoinedRows | RowProblem | None, tuple[Rows, Ints] | None, Hashes, Hashes, bool]
+"""Result for the queries that lie within a part (None if there are none), the rows of its first and last query with
+their numbers (None if the part is all of the output), the hashes of the joined and of these queries, and whether any
+query is judged."""
 
 
 def join_range(
@@ -195,27 +193,27 @@ def join_range(
     rows: Rows,
     is_whole: bool,
 ) -> JoinedRange:
-    """Join one part of an output, which may be all of it (`is_whole`)."""
+    """Join one part of an output, which may be all of it (`is_whole`). Rows are numbered from its first."""
     ends = [] if is_whole else [*{int(rows.query_codes[0]), int(rows.query_codes[-1])}]
     within, beside = _split(rows, ends)
     hashes = hash_ids(strings(rows.query_ids))
-    return JoinedRange(
-        within=join_rows(judgments, excluded, _some(rows, within), within, conventions, depths)
-        if len(within)
-        else None,
-        aside=replace(rows.take(beside), place=row_number) if ends else None,
-        numbers=beside,
-        queries=np.delete(hashes, ends),
-        queries_aside=hashes[ends],
-        knows_query=bool((judgments.find(rows.query_ids) < len(judgments.query_ids)).any()),
-    )
+    joined = None
+    if len(within):
+        joined = join_rows(judgments, excluded, _some(rows, within), within, conventions, depths)
+    aside = (replace(rows.take(beside), place=row_number), beside) if ends else None
+    knows_query = bool((judgments.find(rows.query_ids) < len(judgments.query_ids)).any())
+    return joined, aside, np.delete(hashes, ends), hashes[ends], knows_query
 
 
 class RankingJoin:
     """Join of one model's rankings with a dataset's judgments."""
 
     def __init__(
-        self, judgments: Judgments, conventions: Conventions, depths: Depths, excluded: PairIndex | None = None
+        self,
+        judgments: Judgments,
+        conventions: Conventions,
+        depths: Depths = (0.0, 0.0),
+        excluded: PairIndex | None = None,
     ) -> None:
         self.knows_query = False
         self.remarks: tuple[str, ...] = ()
@@ -224,7 +222,7 @@ class RankingJoin:
         self._excluded = excluded
         self._conventions = conventions
         deepest = conventions.depth or np.inf
-        self._depths = Depths(min(depths.recommended, deepest), min(depths.compared, deepest))
+        self._depths = min(depths[0], deepest), min(depths[1], deepest)
         self._found: list[JoinedRows] = []
         self._aside: list[tuple[Rows, Ints]] = []
         self._queries: list[Hashes] = []  # by range, of those that were joined
@@ -260,14 +258,14 @@ class RankingJoin:
 
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
         join = partial(join_range, self._judgments, self._excluded, self._conventions, self._depths)
-        for begin, found in ranges.each_range(join, at_a_time):
-            self.knows_query |= found.knows_query
-            if found.within is not None:
-                self._keep(_moved(found.within, begin))
-            if found.aside is not None:
-                self._aside.append((found.aside, begin + found.numbers))
-            self._queries.append(found.queries)
-            self._queries_aside.append(found.queries_aside)
+        for begin, (within, aside, queries, queries_aside, knows_query) in ranges.each_range(join, at_a_time):
+            self.knows_query |= knows_query
+            if within is not None:
+                self._keep(_moved(within, begin))
+            if aside is not None:
+                self._aside.append((aside[0], begin + aside[1]))
+            self._queries.append(queries)
+            self._queries_aside.append(queries_aside)
             n_ranges = len(self._queries)  # twice as many as when the queries were last looked at
             if not n_ranges & (n_ranges - 1) and self._is_scattered():
                 return False
@@ -293,15 +291,13 @@ class RankingJoin:
         """
         if self._problem:
             raise InputError(f"{path}: {self._problem.message(self._place)}")
-        depths = self._depths
-        recommended = [found.recommended for found in self._found if depths.recommended]
-        compared = [found.compared for found in self._found if depths.compared]
+        recommended_depth, compared_depth = self._depths
+        recommended = [found.recommended for found in self._found if recommended_depth]
+        compared = [found.compared for found in self._found if compared_depth]
         hits = self._hits()
         return replace(
             assemble(self._judgments, hits, self._conventions, n_documents, path=path),
-            catalogue=self._recommended(recommended, catalogue, hits)
-            if catalogue and self._depths.recommended
-            else None,
+            catalogue=self._recommended(recommended, catalogue, hits) if catalogue and recommended_depth else None,
             ranked=self._compared(compared, hits) if compared else None,
             remarks=self.remarks,
         )
@@ -341,14 +337,14 @@ class RankingJoin:
         top, queries, ranks, _ = _joined_tops(found)
         block = catalogue.block(top.column("doc_id").combine_chunks(), ranks, queries, len(hits.n_retrieved))
         grades = np.full(block.codes.shape, np.nan)
-        hit = np.flatnonzero(hits.ranks <= min(self._depths.recommended, len(grades)))
+        hit = np.flatnonzero(hits.ranks <= min(self._depths[0], len(grades)))
         grades[hits.ranks[hit] - 1, hits.queries[hit]] = self._judgments.grades[hits.judgment_rows[hit]]
         return replace(block, grades=grades)
 
     def _compared(self, found: Sequence[pa.Table | None], hits: Hits) -> Ranked:
         top, queries, ranks, hashes = _joined_tops(found)
         order = np.argsort(hashes)
-        n_compared = np.minimum(hits.n_retrieved, self._depths.compared).astype(np.float64)
+        n_compared = np.minimum(hits.n_retrieved, self._depths[1]).astype(np.float64)
         scores = numpy_of(top.column("score").combine_chunks(), np.float64)
         return Ranked(hashes[order], queries[order], ranks[order], scores[order], n_compared)
 
@@ -401,7 +397,7 @@ def join_ranking(
     excluded: PairIndex | None = None,
 ) -> JudgedOutput:
     """Return the ranks and grades of the judged documents of an output in memory."""
-    join = RankingJoin(judgments, conventions, Depths(), excluded)
+    join = RankingJoin(judgments, conventions, excluded=excluded)
     join.add(ranking)
     return join.joined(ranking.path, n_documents)
 

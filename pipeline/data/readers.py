@@ -27,9 +27,9 @@ from rankledger.pipeline.data.catalogue import joined_feature, read_features
 from rankledger.pipeline.data.files import StoredFile, refusing_unreadable, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, parse
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Kind, count_lines, refuse_surrogates
-from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_number, recognise
-from rankledger.pipeline.data.formats.lists import refuse_second_list
-from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.data.formats.delimited import last_fields
+from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_number, recognise_names
+from rankledger.pipeline.data.formats.parquet import refuse_second_list
 from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
@@ -115,7 +115,7 @@ def _negative(rows: Rows) -> Rows:
 
 def _find_rank_order(part: FilePart, table: pa.Table) -> int:
     has_pairs = part.content is not None or (part.held is not None and isinstance(part.held.data, Mapping | list))
-    if part.kind.value != "score" or part.lists is not None or has_pairs:
+    if part.kind.value != "score" or part.lists or has_pairs:
         return 0
     rows: list[tuple[str, float, float]] = []
     with suppress(InputError, pa.ArrowException, KeyError):  # of a format that has no further columns
@@ -277,7 +277,8 @@ def _read_ids(
 def _parsed(part: FilePart, kind: Kind) -> pa.Table:
     if part.kind.value is None and part.format is FORMATS["jsonl"]:
         columns = part.format.columns(part)  # the layout was recognised by the first object
-        part = part if not recognise(kind.columns, part.names, columns).graded else replace(part, kind=kind)
+        _, value, _ = recognise_names(kind.columns, kind.value, part.names, columns)
+        part = part if value is None else replace(part, kind=kind)
     table = parse(part)
     if part.kind.value is None and kind.value:
         return table.append_column(kind.value, pa.chunked_array([floats(np.ones(len(table)))]))
@@ -342,7 +343,7 @@ class Reading:
                 table = _parsed(part, self.kind)
             except InputError as error:
                 raise InputError(error.lines[0] + _cut_off(part, error.lines[0])) from None
-            listed = part.lists is not None and len(table) > 0
+            listed = bool(part.lists) and len(table) > 0
             layout = replace(part, stored=pa.py_buffer(b""), spans=None)  # its bytes are not kept
             queries = table.column("query_id").unify_dictionaries().chunk(0).dictionary.to_pylist() if listed else []
             return layout, queries, len(table), [take(part, table)] if len(table) else []

@@ -20,8 +20,8 @@ from rankledger.pipeline.data.external_scores import read_external_scores, read_
 from rankledger.pipeline.data.files import StoredFile, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, tool_of
 from rankledger.pipeline.data.formats.common import Format, Sample, score_in
+from rankledger.pipeline.data.formats.delimited import is_measure
 from rankledger.pipeline.data.formats.tools import PLACE
-from rankledger.pipeline.data.formats.trec import is_measure
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.data.locate import list_files
 from rankledger.pipeline.data.rows import Ids, Rows

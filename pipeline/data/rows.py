@@ -55,16 +55,6 @@ def short_digest(digest: str) -> str:
     return f"{kind or 'sha256'} {digits[:12]}…"
 
 
-@dataclass(frozen=True)
-class Content:
-    """Key of the rows that are read from an input."""
-
-    # digest of the stored bytes, format, and compression (`.gz`, or empty) of each file, in order
-    files: tuple[tuple[str, str, str], ...]
-    size: int  # bytes of all files
-    columns: tuple[tuple[str, str], ...]  # our names and the file's, where the config says
-
-
 def row_number(row: int) -> str:
     """Return the place of a row, counted from 0."""
     return f"row {row + 1}"

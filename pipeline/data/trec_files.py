@@ -16,7 +16,7 @@ from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import index_judgments
-from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
+from rankledger.pipeline.data.rankings import RankingJoin, join_ranking
 from rankledger.pipeline.data.rows import Rows, merge_rows
 from rankledger.pipeline.support.errors import InputError
 
@@ -32,7 +32,7 @@ def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_document
     judged = _read(qrels)
     _refuse_fractions(judged)
     ranges = _ranges(ranking)
-    join = RankingJoin(index_judgments(judged, remedy="keep one"), conventions, Depths())
+    join = RankingJoin(index_judgments(judged, remedy="keep one"), conventions)
     join.add_ranges(ranges)
     joined = join.joined(ranking, float(n_documents))
     return joined, _tag(ranges)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.dataset import DatasetInput, content_of, read_titles, top_documents
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks
-from rankledger.pipeline.data.outputs import exclusions_key
+from rankledger.pipeline.data.outputs import exclusions_key, left_out
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.inference.tables import PairedScores, QueryChange, RankedDocument
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
@@ -135,13 +135,12 @@ def digest_inputs(
     """Return digests by kind of everything besides outputs that scores on a dataset depend on."""
     digests: dict[str, object] = {}
     if judged := files.get("judgments") or files.get("ratings"):
-        content = asdict(content_of(dataset.judged.shown, judged))
+        content = content_of(dataset.judged.shown, judged)
         digests["judgments"] = [content, dataset.subtopics, "keep_first" if dataset.keep_first else "refuse"]
     elif "logs" not in dataset.suites:  # each night has a log of its own
         digests["queries"] = sorted(query_ids.tolist())
-    exclusions = exclusions_key(dataset, files)
-    if exclusions and exclusions.left_out is not None:
-        digests["excluded documents"] = asdict(exclusions.left_out)
+    if exclusions := left_out(exclusions_key(dataset, files)):
+        digests["excluded documents"] = dict(exclusions)
     digests |= {role: [file.digest for file in files[role]] for role in ("documents", "interactions") if role in files}
     if dataset.cluster:
         digests["clusters"] = [dataset.cluster, [file.digest for file in files.get("queries", ())]]

@@ -17,11 +17,11 @@ from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.commands.trec_eval import trec_eval
 from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.cache import CacheError, OutputCache, hits_key, judgments_key
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores, score_names
 from rankledger.pipeline.data.logs import read_log
-from rankledger.pipeline.data.rows import Content, Rows
+from rankledger.pipeline.data.rows import Rows
 from tests.fuzz.cases import Case, Target
 
 Columns = Mapping[str, Sequence[Any]]
@@ -232,9 +232,11 @@ def _run_trec_eval(path: str, variant: str) -> object:
 
 # The output cache
 
-_JUDGMENTS_KEY = JudgmentsKey(Content((("a" * 64, "tsv", ""),), 100, ()), subtopics=False, duplicates="refuse")
+_JUDGMENTS_KEY = judgments_key({"files": (("a" * 64, "tsv", ""),), "size": 100, "columns": ()})
 _STORE = OutputCache(Path("cache"))
-_HITS_KEY = HitsKey(_JUDGMENTS_KEY, Content((("b" * 64, "tsv", ""),), 200, ()), "doc_id_desc", "float32")
+_HITS_KEY = hits_key(
+    _JUDGMENTS_KEY, {"files": (("b" * 64, "tsv", ""),), "size": 200, "columns": ()}, "doc_id_desc", "float32"
+)
 
 
 def _prepare_cache() -> None:

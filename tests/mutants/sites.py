@@ -10,7 +10,7 @@ from typing import Any
 ROOMS = {
     "metrics": ("metrics",),
     "inference": ("pipeline/inference",),
-    "join": ("pipeline/data/join.py", "pipeline/data/judgments.py", "pipeline/data/ranking.py"),
+    "join": ("pipeline/data/join.py", "pipeline/data/judgments.py", "pipeline/data/join.py"),
     "record": ("pipeline/record",),
 }
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -10,8 +10,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.commands.evaluate import read_shard
-from rankledger.pipeline.data.cache import JudgmentsKey, OutputCache
-from rankledger.pipeline.data.rows import Content
+from rankledger.pipeline.data.cache import OutputCache, judgments_key
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import search_collection, write_config
@@ -67,7 +66,7 @@ def test_a_damaged_object_is_not_believed(config, place):
 
 
 def test_to_ask_whether_an_output_may_be_there_is_one_request(place, caplog):
-    judgments = JudgmentsKey(Content((("a" * 64, "trec", ""),), 100, ()), subtopics=False, duplicates="refuse")
+    judgments = judgments_key({"files": (("a" * 64, "trec", ""),), "size": 100, "columns": ()})
     store = OutputCache(place)
     with caplog.at_level(logging.INFO, logger="werkzeug"):  # which the server logs requests to
         assert not store.may_hold(judgments, 200)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rankledger.pipeline.config import sources
 from rankledger.pipeline.data.formats.common import FilePart, Format, odd_id, refuse_id, schema_of
-from rankledger.pipeline.data.formats.lists import rows_of_lists
+from rankledger.pipeline.data.formats.parquet import rows_of_lists
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import OwnCode, divert_output, find_installed, installed, owners, reason_of
 
@@ -63,7 +63,7 @@ def tool_of(begin: bytes) -> Format | None:
 
 def parse(part: FilePart) -> pa.Table:
     """Parse the columns of `part.kind`: query_id dictionary-coded, other ids as strings, numbers as float64."""
-    table = part.format.parse(part) if part.lists is None else rows_of_lists(part)
+    table = rows_of_lists(part) if part.lists else part.format.parse(part)
     if "query_id" in table.column_names and not pa.types.is_dictionary(table.schema.field("query_id").type):
         table = table.set_column(0, "query_id", table.column("query_id").dictionary_encode())
     for column in part.kind.ids:

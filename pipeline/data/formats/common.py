@@ -28,36 +28,11 @@ REMEDIES = {"team": "write 1 where this model contributed the document, 0 where 
 """Actions of error messages by column."""
 _BOM = b"\xef\xbb\xbf"
 
-EACH = "\0"  # in a chain of keys: each value of a list
-
 Row = tuple[str | float, ...]
-KeyChain: TypeAlias = tuple[str, ...]
-"""Keys that lead to a value of a row: a column, and keys or fields below it."""
-
 Cut: TypeAlias = tuple[Sequence[int] | None, int, Sequence[tuple[int, int]]]
 """Part of a file: its row groups (None for all), the rows before it, and (begin, end) of the bytes of its columns."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Layout with one row per query and a list of its documents."""
-
-    query_id: KeyChain
-    doc_id: KeyChain
-    value: KeyChain | None = None  # None if the order of the documents is their rank, or all are relevant
-    falling: bool = False  # True if the values must not rise within a list
-
-    @property
-    def chains(self) -> Mapping[str, KeyChain]:
-        """Keys that lead to the query, the documents and the values, if there are any."""
-        found = {"query_id": self.query_id, "doc_id": self.doc_id, "value": self.value}
-        return {name: chain for name, chain in found.items() if chain is not None}
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(chain[0] for chain in self.chains.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +57,7 @@ class Format:
     # parts of about so many rows of a file whose end is there
     cut: Callable[[FilePart, int], Sequence[Cut]] | None = None
     # of a format with lists: the keys that lead to each value, by name, from a part and the first bytes of its file
-    find_chains: Callable[[FilePart, bytes], Mapping[str, KeyChain]] | None = None
+    find_chains: Callable[[FilePart, bytes], Mapping[str, layouts.KeyChain]] | None = None
     # rows of a part with lists: the query, and `doc_id` and `value` (if there are values) as lists
     read_lists: Callable[[FilePart], pa.Table] | None = None
     # a part with loaded content, or a row a line if the file holds a table
@@ -124,47 +99,39 @@ class Kind:
         return tuple(self.trec.index(column) for column in self.columns)
 
 
-@dataclass(frozen=True, eq=False)
 class Spans:
-    """Some bytes of a file with their positions. The others cannot be read."""
+    """Python file of some bytes with their positions. Arrow reads it by one thread at a time.
 
-    size: int
-    views: Sequence[tuple[int, memoryview]]  # pieces, each with the place of its first byte
-    asked: list[tuple[int, int]] = field(default_factory=list)  # (place, bytes) that were read but are not there
-
-    def file(self) -> Any:
-        """Return an Arrow file of the bytes, which ends early where they are missing."""
-        return pa.PythonFile(_SpansFile(self), mode="r")
-
-    def read(self, begin: int, n_bytes: int) -> memoryview:
-        """Return these bytes without a copy. Empty if some are missing."""
-        for place, view in self.views:
-            if place <= begin and begin + n_bytes <= place + len(view):
-                return view[begin - place : begin - place + n_bytes]
-        self.asked.append((begin, n_bytes))
-        return memoryview(b"")
-
-
-class _SpansFile:
-    """Python file of spans. Arrow reads it by one thread at a time."""
+    Attributes:
+        size: Bytes of the whole file.
+        views: Pieces that are there, each with the place of its first byte.
+        asked: Places and numbers of bytes that were read but are not there.
+    """
 
     closed = False
 
-    def __init__(self, spans: Spans) -> None:
-        self._spans = spans
+    def __init__(self, size: int, views: Sequence[tuple[int, memoryview]]) -> None:
+        self.size = size
+        self.views = views
+        self.asked: list[tuple[int, int]] = []
         self._place = 0
 
     def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
-        self._place = place + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._spans.size}[whence]
+        self._place = place + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self.size}[whence]
         return self._place
 
     def tell(self) -> int:
         return self._place
 
     def read(self, size: int) -> memoryview:
-        found = self._spans.read(self._place, size)
-        self._place += len(found)
-        return found
+        """Return these bytes without a copy. Empty if some are missing."""
+        begin = self._place
+        for place, view in self.views:
+            if place <= begin and begin + size <= place + len(view):
+                self._place += size
+                return view[begin - place : begin - place + size]
+        self.asked.append((begin, size))
+        return memoryview(b"")
 
     def close(self) -> None:
         """Do nothing, though Arrow asks for it."""
@@ -190,7 +157,9 @@ class FilePart:
     content: Any = None  # object that a JSON file holds
     remark: str = ""  # layout that was recognised
     separator: str = ""  # separator of fields, if it is no single character
-    lists: Lists | None = None  # layout, if a row holds all documents of its query
+    # if a row holds all documents of its query: the keys to `query_id`, `doc_id` and, if there are any, `value`
+    lists: Mapping[str, layouts.KeyChain] = field(default_factory=dict)
+    falls: bool = False  # True if the values must not rise within a list
 
     @property
     def size(self) -> int:
@@ -207,12 +176,17 @@ class FilePart:
         """Part at the beginning of the file, or only its head for any other part."""
         return self if self.head is None else replace(self, stored=pa.py_buffer(self.head), head=None, before=int)
 
+    @property
+    def list_columns(self) -> tuple[str, ...]:
+        """Columns of the file that hold lists, or the queries beside them."""
+        return tuple(dict.fromkeys(keys[0] for keys in self.lists.values()))
+
     def lines(self) -> io.BytesIO:
         return io.BytesIO(self.data)
 
     def position(self, row: int) -> str:
         """Return the place of a row, counted from 0, such as `line 3`."""
-        if self.lists is not None and self.format.read_lists is not None:
+        if self.lists and self.format.read_lists:
             sizes = pc.list_value_length(self.format.read_lists(self).column("doc_id")).combine_chunks()
             row = int(np.searchsorted(np.cumsum(numpy_of(sizes, np.int64)), row, side="right"))
         return self.format.position(self, row)
@@ -226,24 +200,18 @@ class FilePart:
         return self.names.get(column, column)
 
     def missing(self, columns: Sequence[str], found: Collection[str]) -> str:
-        names = [*found]
-        fields = dict(zip(self.kind.trec, names[0].split() if len(names) == 1 else (), strict=False))
-        if self.held is not None and all(map(layouts.is_number, found)):
-            return f"its columns have no names; name them, such as {', '.join(self.kind.columns)}"
+        """Return the action if some of our columns are not among the file's."""
+        if self.held is not None:
+            return f"name its columns {', '.join(self.kind.columns)}"
+        fields = dict(zip(self.kind.trec, next(iter(found), "").split(), strict=False)) if len(found) == 1 else {}
         if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
             return "looks like TREC text; set format: trec, or rename it to .txt"
-        if cause := layouts.explain_header([*map(self.name, columns)], found):
+        if cause := layouts.explain_header(found):
             return cause
-        meant = layouts.suggest(columns, self.names, found)
-        if self.held is not None:
-            renamed = ", ".join(f"'{name}' to '{column}'" for column, name in meant.items() if name != "…")
-            return f"needed are {', '.join(self.kind.columns)}" + (f": rename {renamed}" if renamed else "")
-        if not self.format.typed and any(layouts.is_number(name) for name in found):
+        if not self.format.typed and any(map(layouts.is_number, found)):
             numbers = layouts.columns_line(dict.fromkeys(self.kind.columns, "…"))
-            return f"its first line is no header; add one of {len(names)} names, or write {numbers} with field numbers"
-        unknown = meant.get("score") == "…"
-        direction = " where a higher score is better (negate distances), or {rank: …}" if unknown else ""
-        return f"map it with {layouts.columns_line(meant)}{direction}"
+            return f"its first line is no header; add one of {len(found)} names, or write {numbers} with field numbers"
+        return f"map it with {layouts.columns_line(layouts.suggest(columns, self.names, found))}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
         """Reject names that are missing or occur twice. `line` is the header's, such as `:1`."""

@@ -15,18 +15,16 @@ import pyarrow as pa
 
 from rankledger.pipeline.data.formats.common import (
     BLOCK_SIZE,
-    EACH,
     REMEDIES,
     FilePart,
     Format,
-    KeyChain,
     line_position,
     refuse_surrogates,
     row_of,
     schema_of,
     table_of,
 )
-from rankledger.pipeline.data.formats.lists import find_columns
+from rankledger.pipeline.data.formats.layouts import EACH, KeyChain, find_columns
 from rankledger.pipeline.data.formats.parquet import lists_of
 from rankledger.pipeline.data.rows import row_number
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -139,8 +137,7 @@ def _leaves(value: object, chain: KeyChain = ()) -> Iterator[KeyChain]:
 
 
 def _lists_of_lines(part: FilePart) -> pa.Table:
-    assert part.lists is not None, "which its layout has"
-    chains = part.lists.chains
+    chains = part.lists
     if n_objects := _count_objects(part.data):
         for of_queries, of_documents in product((pa.string(), pa.int64()), repeat=2):
             types = {"query_id": of_queries, "doc_id": of_documents, "value": pa.float64()}
@@ -148,7 +145,7 @@ def _lists_of_lines(part: FilePart) -> pa.Table:
             table = _read_by_arrow(part, schema)
             if table is not None and len(table) == n_objects:
                 return lists_of(part, table)
-    objects = _objects(part, part.lists.columns)
+    objects = _objects(part, part.list_columns)
     columns = dict(zip(("query_id", "doc_id", "value"), part.kind.columns, strict=False))
     rows = [
         [_at(part, number, columns[name], found, chain) for name, chain in chains.items()] for number, found in objects
@@ -338,33 +335,16 @@ def _queries(part: FilePart) -> dict[str, JsonObject]:
 
 def _number(part: FilePart, query: str, document: str, number: Any) -> float:
     if type(number) not in (int, float):
-        cells = [*part.content.values()]
-        for names, rows in ((cells[0], part.content), (part.content, cells[0])):
-            is_table = len(names) >= len(part.kind.columns) and all(map(str.isdigit, rows))  # of pandas
-            if is_table and all([*cell] == [*cells[0]] for cell in cells):
-                part.check_columns([part.name(column) for column in part.kind.columns], [*names])
         at = f"query '{shorten(query)}', document '{shorten(document)}'"
-        remedy = "" if isinstance(number, dict | list) else "; fix it"
-        _refuse_shape(part, f"{at}: {part.kind.value} {written(number)} is not a number", remedy)
+        _refuse_shape(part, f"{at}: {part.kind.value} {written(number)} is not a number")
     return double(number)
 
 
-def _refuse_shape(part: FilePart, problem: str, remedy: str = "") -> NoReturn:
+def _refuse_shape(part: FilePart, problem: str) -> NoReturn:
     inner = "document" if part.kind.ids == _IDS else [*part.kind.ids, "column"][1]
-    keys = next(_deep_keys(part.content), ())
-    if keys:
-        problem, remedy = f"numbers are nested too deep, such as {shorten('.'.join(keys))}", ""
     shape = f"{{query: {{{inner}: {part.kind.value or 'value'}}}}}"
     objects = f"a list of objects with {', '.join(map(part.name, part.kind.columns))}"
-    raise InputError(f"{part.path}: {problem}{remedy or f'. Use {shape}, or {objects}.'}")
-
-
-def _deep_keys(found: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    if isinstance(found, dict):
-        for key, inner in found.items():
-            yield from _deep_keys(inner, (*keys, key))
-    elif len(keys) > len(_IDS) and type(found) in (int, float):
-        yield keys
+    raise InputError(f"{part.path}: {problem}. Use {shape}, or {objects}.")
 
 
 def _object_columns(part: FilePart) -> list[str]:

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from rankledger.pipeline.config.sources import InMemory
 from rankledger.pipeline.data.files import first_line
-from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain
+from rankledger.pipeline.data.formats.common import FilePart, Format
 from rankledger.pipeline.data.formats.json import double
-from rankledger.pipeline.data.formats.lists import find_columns
+from rankledger.pipeline.data.formats.layouts import KeyChain, find_columns
 from rankledger.pipeline.data.formats.parquet import chains_of, lists_of, plain_table, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.rows import InputFile, row_number
 from rankledger.pipeline.support.arrow import integers
@@ -30,7 +30,6 @@ _PAIR = ("query_id", "doc_id")
 _CHUNK = 1 << 17  # rows of a chunk, which a thread works on, however few chunks were given
 _TEXTS = ("str", "string")  # types of pandas that hold no lists, though their kind is that of objects
 _FIRST = 100  # rows of a data frame by which its lists are known
-_CONVERSIONS = ("reset_index", "to_arrow", "to_pandas", "toPandas", "to_df", "collect", "compute")
 
 
 def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False) -> InMemory:
@@ -54,8 +53,7 @@ def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False
             return InMemory(name, _table_of(name, found, columns), recorded)
         if columns[: len(_PAIR)] == _PAIR:
             return InMemory(name, data, recorded)
-    results = [f", or the result of its {method}()" for method in _CONVERSIONS if hasattr(data, method)]
-    raise InputError(f"{name}: found {_kind(data)}; give {_takes(columns)}{''.join(results[:1])}")
+    raise InputError(f"{name}: found {_kind(data)}; give {_takes(columns)}")
 
 
 def _table_of(name: str, found: Mapping[Any, Sequence[Any]], columns: Sequence[str]) -> pa.Table:
@@ -233,8 +231,8 @@ def _without_sets(path: str, frame: Any, *, is_ranked: bool) -> Any:
 
 
 def _arrow_of(part: FilePart, frame: Any) -> pa.Table:
-    if part.lists is not None:
-        is_ranked = part.kind.value not in (None, "relevance") or part.lists.value is not None
+    if part.lists:
+        is_ranked = part.kind.value not in (None, "relevance") or "value" in part.lists
         frame = _without_sets(part.path, frame, is_ranked=is_ranked)
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
@@ -242,11 +240,6 @@ def _arrow_of(part: FilePart, frame: Any) -> pa.Table:
         for name in frame:
             _array(part.path, name, [*frame[name]])
         raise
-
-
-def _lists(part: FilePart) -> pa.Table:
-    assert part.lists is not None, "which its layout has"
-    return lists_of(part, _checked_table(part, part.lists.columns))
 
 
 def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
@@ -325,5 +318,5 @@ MEMORY = Format(
     _columns,
     typed=True,
     find_chains=_chains,
-    read_lists=_lists,
+    read_lists=lambda part: lists_of(part, _checked_table(part, part.list_columns)),
 )

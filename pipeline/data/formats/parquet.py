@@ -1,4 +1,4 @@
-"""Arrow tables as rows, and Parquet."""
+"""Arrow tables as rows, also with lists, and Parquet."""
 
 from __future__ import annotations
 
@@ -6,27 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.pipeline.data.files import first_line
-from rankledger.pipeline.data.formats.common import (
-    EACH,
-    PAGE,
-    REMEDIES,
-    Cut,
-    FilePart,
-    Format,
-    KeyChain,
-    Spans,
-    schema_of,
-)
-from rankledger.pipeline.data.formats.layouts import RANK
-from rankledger.pipeline.support.arrow import integers, numpy_of
+from rankledger.pipeline.data.formats.common import PAGE, REMEDIES, Cut, FilePart, Format, Spans, schema_of
+from rankledger.pipeline.data.formats.layouts import EACH, RANK, KeyChain, columns_line
+from rankledger.pipeline.support.arrow import bools, floats, integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
+
+Ints = npt.NDArray[np.int64]
 
 _CODE = 4  # bytes of the code of an id
 _CELL = 8  # bytes that a value takes at least once it is read
@@ -108,13 +101,12 @@ def _chains(found: pa.DataType, chain: KeyChain) -> Iterator[KeyChain]:
 
 def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
     """Return queries and lists of documents and values of a table with lists."""
-    assert part.lists is not None, "which its layout has"
-    chains = part.lists.chains
+    names, chains = [*part.lists], part.lists.values()
     batches = [
-        pa.RecordBatch.from_arrays([_led_to(batch.column(chain[0]), chain[1:]) for chain in chains.values()], [*chains])
+        pa.RecordBatch.from_arrays([_led_to(batch.column(keys[0]), keys[1:]) for keys in chains], names)
         for batch in plain_table(table).to_batches()
     ]
-    return pa.Table.from_batches(batches) if batches else pa.table({name: pa.array([], pa.null()) for name in chains})
+    return pa.Table.from_batches(batches) if batches else pa.table(dict.fromkeys(names, pa.array([], pa.null())))
 
 
 def _led_to(column: pa.Array, chain: KeyChain) -> pa.Array:
@@ -126,6 +118,104 @@ def _led_to(column: pa.Array, chain: KeyChain) -> pa.Array:
     sizes = numpy_of(pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64()), np.int64)
     values = _led_to(pc.list_flatten(column), chain[1:])
     return pa.LargeListArray.from_arrays(integers(np.cumsum([0, *sizes])), values)
+
+
+def rows_of_lists(part: FilePart) -> pa.Table:
+    """Return the rows of a part with lists, one per document, under our names."""
+    assert part.format.read_lists is not None, "whose lists were found"
+    table = part.format.read_lists(part)
+    _refuse_types(part, table)
+    _refuse_repeats(part, table.column("query_id"))
+    n_before = 0
+    tables = []
+    for batch in table.to_batches():
+        tables.append(_rows_of_batch(part, batch, n_before))
+        n_before += batch.num_rows
+    if not tables:
+        return schema_of(part.kind, [*part.kind.columns]).empty_table()
+    return pa.concat_tables(tables)
+
+
+def _rows_of_batch(part: FilePart, batch: pa.RecordBatch, n_before: int) -> pa.Table:
+    queries, lists = batch.column("query_id"), batch.column("doc_id")
+    if queries.null_count:
+        row = pc.index(pc.is_null(queries), True).as_py()
+        raise InputError(f"{part.path}: query_id is null ({_at(part, n_before + row)}); fill it or remove the row")
+    sizes = numpy_of(pc.list_value_length(lists), np.int64)
+    documents = pc.list_flatten(lists)
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    if documents.null_count:
+        row = rows[pc.index(pc.is_null(documents), True).as_py()]
+        raise InputError(f"{part.path}: a doc_id is null ({_at(part, n_before + row)}); fill it or remove it")
+    ids = queries.cast(pa.string()).filter(bools(sizes > 0))
+    codes = np.repeat(np.arange(len(ids), dtype=np.int32), sizes[sizes > 0])
+    numbers = pa.Int32Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
+    columns: list[pa.Array] = [pa.DictionaryArray.from_arrays(numbers, ids), documents.cast(pa.string())]
+    if "value" in part.lists:
+        columns.append(_values(part, batch, sizes, rows, n_before))
+    elif part.kind.value is not None:
+        ranks = np.arange(1, len(rows) + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        columns.append(floats(np.ones(len(rows)) if part.kind.value == "relevance" else ranks.astype(np.float64)))
+    return pa.Table.from_arrays(columns, [*part.kind.columns])
+
+
+def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_before: int) -> pa.Array:
+    own = numpy_of(pc.list_value_length(batch.column("value")), np.int64)
+    if (own != sizes).any():
+        row = int(np.flatnonzero(own != sizes)[0])
+        found = f"{own[row]} of {part.kind.value} for {sizes[row]} of doc_id ({_at(part, n_before + row)})"
+        raise InputError(f"{part.path}: the lists differ in length: {found}; write one for each document")
+    values = pc.list_flatten(batch.column("value"))
+    try:
+        values = values.cast(pa.float64(), safe=False)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{part.path}: {part.kind.value}: {shorten(str(error))}; write numbers") from None
+    if values.null_count:
+        row = rows[pc.index(pc.is_null(values), True).as_py()]
+        raise InputError(f"{part.path}: a {part.kind.value} is null ({_at(part, n_before + row)}); fill it")
+    if part.falls:
+        numbers = numpy_of(values, np.float64)
+        rising = np.flatnonzero((np.diff(numbers) > 0) & (np.diff(rows) == 0))
+        if rising.size:
+            ids = {ours: part.name(ours) for ours in part.kind.ids}
+            by_score, by_order = (
+                columns_line({**ids, **own}) for own in ({"score": part.name("score")}, {RANK: ids["doc_id"]})
+            )
+            found = f"scores rise within a list ({_at(part, n_before + int(rows[rising[0]]))})"
+            remedy = f"say {by_score} if the highest score is first, or {by_order} for the order"
+            raise InputError(f"{part.path}: {found}, so its order is not that of the scores; {remedy}")
+    return values
+
+
+def _refuse_types(part: FilePart, table: pa.Table) -> None:
+    for column in table.column_names:
+        found = table.schema.field(column).type
+        leaf = found.value_type if pa.types.is_large_list(found) else found
+        if pa.types.is_null(leaf):
+            continue
+        if column == "value" and not (is_number(leaf) or (is_id(leaf) and not part.format.typed)):
+            raise InputError(f"{part.path}: {part.kind.value} is {shorten(str(leaf))}; write numbers")
+        if column != "value" and not is_id(leaf):
+            raise InputError(f"{part.path}: {column} is {shorten(str(leaf))}; write ids as strings or whole numbers")
+
+
+def _refuse_repeats(part: FilePart, queries: pa.ChunkedArray) -> None:
+    if pc.count_distinct(queries).as_py() < len(queries):
+        first: dict[str, int] = {}
+        for row, query_id in enumerate(map(str, queries.to_pylist())):
+            if first.setdefault(query_id, row) != row:
+                refuse_second_list(part, query_id, f" ({_at(part, first[query_id])} and {_at(part, row)})")
+
+
+def refuse_second_list(part: FilePart, query_id: str, where: str = "") -> NoReturn:
+    """Reject another list of a query."""
+    by_row = "with a score, rank or relevance" if part.kind.value else "as JSON lines"
+    advice = f"write all of its documents in one row, or a row per document {by_row}"
+    raise InputError(f"{part.path}: query '{shorten(query_id)}' has two lists{where}; {advice}")
+
+
+def _at(part: FilePart, row: int) -> str:
+    return part.format.position(part, row)
 
 
 def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -175,7 +265,7 @@ def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
     from pyarrow import parquet
 
     try:
-        stored = pa.BufferReader(part.data) if part.spans is None else part.spans.file()
+        stored = pa.BufferReader(part.data) if part.spans is None else pa.PythonFile(part.spans, mode="r")
         return parquet.ParquetFile(stored, read_dictionary=[*coded])
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{part.path}: not Parquet ({first_line(error)}); write it again") from None
@@ -221,11 +311,6 @@ def _parse(part: FilePart) -> pa.Table:
     return rows_of(part, _read(part, file, names, coded))
 
 
-def _lists(part: FilePart) -> pa.Table:
-    assert part.lists is not None, "which its layout has"
-    return lists_of(part, _table(part, part.lists.columns))
-
-
 def _columns(part: FilePart) -> list[str]:
     return list(_open(part).schema_arrow.names)
 
@@ -248,8 +333,8 @@ def _end_size(end: memoryview) -> int:
 
 def _cut(part: FilePart, n_rows: int) -> list[Cut]:
     file = _open(part)
-    names = wanted_names(part, file.schema_arrow) if part.lists is None else part.lists.columns
-    most = n_rows if part.lists is None else n_rows // _LISTED
+    names = part.list_columns or wanted_names(part, file.schema_arrow)
+    most = n_rows // _LISTED if part.lists else n_rows
     cuts, before, n_here = [0], [0], 0
     for number in range(file.metadata.num_row_groups):
         n_group = file.metadata.row_group(number).num_rows
@@ -302,5 +387,5 @@ PARQUET = Format(
     end_size=_end_size,
     cut=_cut,
     find_chains=lambda part, _: chains_of(_open(part).schema_arrow),
-    read_lists=_lists,
+    read_lists=lambda part: lists_of(part, _table(part, part.list_columns)),
 )

@@ -213,8 +213,8 @@ def test_two_packages_of_one_name_are_refused(site):
 def test_another_version_of_the_package_is_another_content(site):
     path = feather_of("a.feather", query_id=["q"], doc_id=["d"], score=[1.0])
     files = read_ranking(path).files
-    assert content_of(Source(path), files).files[0][1] == "feather feathers 1.0"
-    assert content_of(Source(path, "tsv"), files).files[0][1] == "tsv"
+    assert content_of(Source(path), files)["files"][0][1] == "feather feathers 1.0"
+    assert content_of(Source(path, "tsv"), files)["files"][0][1] == "tsv"
 
 
 def test_a_record_is_read_without_the_package(site, tmp_path, monkeypatch):

@@ -16,11 +16,11 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import cache, readers
-from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.cache import CacheError, Key, OutputCache, hits_key, judgments_key
 from rankledger.pipeline.data.joined import Hits
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
-from rankledger.pipeline.data.rows import Content, Rows
+from rankledger.pipeline.data.rows import Rows
 from rankledger.pipeline.support.arrow import strings
 from tests.benchmarks.workload import Workload, write_judgments, write_ranking
 from tests.support.data_files import contents, rows_of
@@ -28,8 +28,8 @@ from tests.support.generated_data import rows, search_collection
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
 WEB = search_collection(30, n_queries=25)
-JUDGMENTS = JudgmentsKey(Content((("a" * 64, "trec", ""),), 100, ()), subtopics=False, duplicates="refuse")
-OUTPUT = HitsKey(JUDGMENTS, Content((("b" * 64, "trec", ""),), 200, ()), "doc_id_desc", "float32")
+JUDGMENTS = judgments_key({"files": (("a" * 64, "trec", ""),), "size": 100, "columns": ()})
+OUTPUT = hits_key(JUDGMENTS, {"files": (("b" * 64, "trec", ""),), "size": 200, "columns": ()}, "doc_id_desc", "float32")
 
 
 def join_hits(model: str = "bm25") -> Hits:
@@ -105,29 +105,27 @@ def test_an_output_of_another_size_is_certainly_not_there(store):
 
     assert store.may_hold(JUDGMENTS, 200)
     assert not store.may_hold(JUDGMENTS, 20)
-    assert not store.may_hold(dataclasses.replace(JUDGMENTS, subtopics=True), 200)
+    assert not store.may_hold(other(JUDGMENTS, subtopics=True), 200)
 
 
-def other(content: Content, **changes: object) -> Content:
-    return dataclasses.replace(content, **changes)
+def other(key: Key, **changes: object) -> Key:
+    return {**key, **changes}
 
 
 @pytest.mark.parametrize(
     "key",
     [
-        dataclasses.replace(OUTPUT, order="doc_id_asc"),
-        dataclasses.replace(OUTPUT, order="input_order"),
-        dataclasses.replace(OUTPUT, order="rank_column"),
-        dataclasses.replace(OUTPUT, score_precision="float64"),
-        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=(("c" * 64, "trec", ""),))),
-        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=(("b" * 64, "tsv", ""),))),
-        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=(("b" * 64, "trec", ".gz"),))),
-        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, columns=(("score", "points"),))),
-        dataclasses.replace(OUTPUT, judgments=dataclasses.replace(JUDGMENTS, duplicates="keep_first")),
-        dataclasses.replace(OUTPUT, judgments=dataclasses.replace(JUDGMENTS, subtopics=True)),
-        dataclasses.replace(
-            OUTPUT, judgments=dataclasses.replace(JUDGMENTS, content=other(JUDGMENTS.content, columns=(("x", "y"),)))
-        ),
+        other(OUTPUT, order="doc_id_asc"),
+        other(OUTPUT, order="input_order"),
+        other(OUTPUT, order="rank_column"),
+        other(OUTPUT, score_precision="float64"),
+        other(OUTPUT, content=other(OUTPUT["content"], files=(("c" * 64, "trec", ""),))),
+        other(OUTPUT, content=other(OUTPUT["content"], files=(("b" * 64, "tsv", ""),))),
+        other(OUTPUT, content=other(OUTPUT["content"], files=(("b" * 64, "trec", ".gz"),))),
+        other(OUTPUT, content=other(OUTPUT["content"], columns=(("score", "points"),))),
+        other(OUTPUT, judgments=other(JUDGMENTS, duplicates="keep_first")),
+        other(OUTPUT, judgments=other(JUDGMENTS, subtopics=True)),
+        other(OUTPUT, judgments=other(JUDGMENTS, content=other(JUDGMENTS["content"], columns=(("x", "y"),)))),
     ],
     ids=str,
 )
@@ -139,29 +137,29 @@ def test_whatever_is_read_otherwise_is_another_entry(store, key):
 
 def test_parts_of_an_output_stand_in_order(store):
     files = (("b" * 64, "trec", ""), ("c" * 64, "trec", ""))
-    store.write_hits(dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=files)), join_hits())
+    store.write_hits(other(OUTPUT, content=other(OUTPUT["content"], files=files)), join_hits())
 
-    assert store.read_hits(dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=files[::-1]))) is None
+    assert store.read_hits(other(OUTPUT, content=other(OUTPUT["content"], files=files[::-1]))) is None
 
 
 @pytest.mark.parametrize("ties", ["optimistic", "pessimistic", "expected"])
 def test_orders_that_no_file_decides_share_an_entry(ties):
-    assert HitsKey.of(JUDGMENTS, OUTPUT.content, ties, "float32") == OUTPUT
-    assert HitsKey.of(JUDGMENTS, OUTPUT.content, "rank_column", "float32") != OUTPUT
+    assert hits_key(JUDGMENTS, OUTPUT["content"], ties, "float32") == OUTPUT
+    assert hits_key(JUDGMENTS, OUTPUT["content"], "rank_column", "float32") != OUTPUT
 
 
 def test_what_is_excluded_has_keys_of_its_own(store):
-    one, other = ExclusionsKey(OUTPUT.content, False), ExclusionsKey(OUTPUT.content, True)
+    one, another = ({"pairs": OUTPUT["content"], "exclude_self": own} for own in (False, True))
     hits, pairs = join_hits(), rows_of([("q", "a", 0.0), ("p", "é", 0.0), ("q", "b", 0.0)])
-    store.write_hits(dataclasses.replace(OUTPUT, exclusions=one), hits)
+    store.write_hits(other(OUTPUT, exclusions=one), hits)
     store.write_rows(pairs, JUDGMENTS, one)
 
-    assert store.read_hits(dataclasses.replace(OUTPUT, exclusions=one)) is not None
-    assert store.read_hits(OUTPUT) is store.read_hits(dataclasses.replace(OUTPUT, exclusions=other)) is None
+    assert store.read_hits(other(OUTPUT, exclusions=one)) is not None
+    assert store.read_hits(OUTPUT) is store.read_hits(other(OUTPUT, exclusions=another)) is None
     found = store.read_rows(JUDGMENTS, one)
     assert found is not None
     assert contents(found) == contents(pairs)
-    assert store.read_rows(JUDGMENTS, other) is store.read_rows(JUDGMENTS) is None
+    assert store.read_rows(JUDGMENTS, another) is store.read_rows(JUDGMENTS) is None
 
 
 def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
@@ -187,7 +185,7 @@ def parquet_of(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def refusal(store: OutputCache, key: HitsKey = OUTPUT) -> str:
+def refusal(store: OutputCache, key: Key = OUTPUT) -> str:
     with pytest.raises(CacheError) as caught:
         store.read_hits(key)
     assert "\n" not in str(caught.value)
@@ -240,7 +238,7 @@ def test_a_file_cut_short_is_found(store, entry):
     assert "ignored" in refusal(store)
 
 
-def copy_as(entry: Path, store: OutputCache, key: HitsKey) -> None:
+def copy_as(entry: Path, store: OutputCache, key: Key) -> None:
     scratch = OutputCache(store.folder.parent / "scratch")
     scratch.write_hits(key, join_hits())
     (found,) = scratch.folder.rglob("*.hits")
@@ -258,7 +256,7 @@ def test_another_version_is_passed_over(store, entry, monkeypatch):
 
 
 def test_an_entry_under_anothers_name_is_passed_over(store, entry):
-    stranger = dataclasses.replace(OUTPUT, score_precision="float64")
+    stranger = other(OUTPUT, score_precision="float64")
     copy_as(entry, store, stranger)
 
     assert "as it is of other inputs" in refusal(store, stranger)

@@ -70,8 +70,8 @@ def test_a_query_without_documents_has_no_row():
     [
         ('{"q": {"d": 1}, "q": {"e": 1}}', "a.json: query 'q' occurs twice; keep one"),
         ('{"q": {"d": 1, "e": 0, "d": 1}}', "a.json: query 'q': document 'd' occurs twice; keep one"),
-        ('{"q": {"d": "1"}}', "a.json: query 'q', document 'd': relevance \"1\" is not a number; fix it"),
-        ('{"q": {"d": true}}', "a.json: query 'q', document 'd': relevance true is not a number; fix it"),
+        ('{"q": {"d": "1"}}', "a.json: query 'q', document 'd': relevance \"1\" is not a number. " + SHAPES),
+        ('{"q": {"d": true}}', "a.json: query 'q', document 'd': relevance true is not a number. " + SHAPES),
         ('{"q": {"d": {}}}', "a.json: query 'q', document 'd': relevance {} is not a number. " + SHAPES),
         ('{"q": {"d": NaN}}', "a.json: relevance nan (query 'q', document 'd') is not a finite number; fix it"),
         (

@@ -19,7 +19,7 @@ from rankledger.pipeline.data.catalogue import Catalogue, known_documents
 from rankledger.pipeline.data.join import join_predictions, spans
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import Judgments, index_judgments
-from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
+from rankledger.pipeline.data.rankings import RankingJoin, join_ranking
 from rankledger.pipeline.data.rows import Ids
 from rankledger.pipeline.support.arrow import strings
 from tests.support.data_files import refusal, rows_of
@@ -413,7 +413,7 @@ def recommended(
     depth: float = np.inf,
 ) -> JudgedOutput:
     """The join of a ranking where it is asked which documents were recommended."""
-    join = RankingJoin(judgments, conventions, Depths(depth))
+    join = RankingJoin(judgments, conventions, (depth, 0.0))
     join.add(table(ranked))
     return join.joined("", catalogue=known)
 

@@ -33,18 +33,6 @@ def test_other_ratings(grades, said):
     assert said in warning(*grades)
 
 
-def test_gains_that_a_choice_does_not_change():
-    stars = (1, 2, 3, 4, 5)
-
-    assert warning(*stars, measures=("ndcg@10", "dcg(gain=exponential)@5", "r@10"), relevant=4) == (
-        "documents with a relevance below `relevant: 4` gain, too, in ndcg@10, dcg(gain=exponential)@5; to count "
-        "relevant documents alone, write gain=binary, such as ndcg(gain=binary)@10"
-    )
-    assert warning(*stars, measures=("ndcg(gain=binary)@10", "r@10", "err@10"), relevant=4) is None
-    assert warning(*stars, measures=("ndcg@10",), relevant=1) is None
-    assert warning(0, *stars, measures=("ndcg@10",), relevant=4) is None
-
-
 def test_a_choice_that_no_grade_reaches():
     """Every measure that needs a relevant document would be 0."""
     assert warning(1, 2, 5, relevant=9) == "no relevance reaches `relevant: 9`; the greatest is 5"

@@ -183,11 +183,7 @@ def test_our_own_column_names_need_no_remark():
         ("qid,user_id", read_queries, "query_id: qid"),
         ("search,hit,grade", read_judgments, "query_id: …, doc_id: …, relevance: grade"),
         ("item,user,ts,stars", read_ratings, "rating: stars"),
-        (
-            "customer id,product id,distance",
-            read_ranking,
-            'query_id: "customer id", doc_id: "product id", score: …} where a higher score is better',
-        ),
+        ("customer id,product id,distance", read_ranking, 'query_id: "customer id", doc_id: "product id", score: …}'),
         ("user_id,item_id,place", read_judgments, "relevance: …"),
         ("user_id,item_id,place", read_ranking, "rank: place"),
     ],

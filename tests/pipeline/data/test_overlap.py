@@ -35,30 +35,18 @@ def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: b
     return read_output(found, output, TREC_EVAL, with_catalogue=False, **options)
 
 
-LEGIBLE = "remove invisible characters, and write one form of each (Unicode NFKC)"
-EXPONENT = "write whole numbers without an exponent (R wrote them in scientific form)"
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs", "pair", "remedy"),
     [
         (["m10", "m12"], ["12", "9"], ("m12", "12"), "remove the prefix 'm'"),
         (["10", "12"], ["m9", "m12"], ("12", "m12"), "add the prefix 'm'"),
-        (["12.html", "9.html"], ["9"], ("9.html", "9"), "remove the suffix '.html'"),
-        (["12", "9"], ["9.html", "1.html"], ("9", "9.html"), "add the suffix '.html'"),
         (["12.0", "9.0"], ["12", "9"], ("12.0", "12"), "write ids as text (pandas made floats of them)"),
-        (["12", "9"], ["12.0"], ("12", "12.0"), "write the dataset's ids as text (pandas made floats of them)"),
+        (["12", "9"], ["12.0"], ("12", "12.0"), "write ids as text (pandas made floats of them)"),
         (["7", "12"], ["007", "012"], ("7", "007"), "write the leading zeros on both sides or on neither"),
         (["0", "7"], ["00"], ("0", "00"), "write the leading zeros on both sides or on neither"),
         (["doc-A"], ["DOC-a"], ("doc-A", "DOC-a"), "write the letters of both in the same case"),
         (["12 ", "9 "], ["9"], ("9 ", "9"), "remove the whitespace around ids"),
         (["Cafe\u0301"], ["Caf\u00e9"], ("Cafe\u0301", "Caf\u00e9"), "write ids in one Unicode form (NFC)"),
-        (["a\u00a0b"], ["a b"], ("a\u00a0b", "a b"), LEGIBLE),
-        (["\ufeffd\u200b1"], ["d1"], ("\ufeffd\u200b1", "d1"), LEGIBLE),
-        (["\uff24\uff11"], ["D1"], ("\uff24\uff11", "D1"), LEGIBLE),  # letters of full width
-        (["1e+05", "2.5e+06"], ["100000", "2500000"], ("1e+05", "100000"), EXPONENT),
-        (["100000"], ["1e5"], ("100000", "1e5"), EXPONENT),
-        (['"d1"'], ["d1"], ('"d1"', "d1"), "remove the quotation marks around ids"),
     ],
 )
 def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair, remedy):
@@ -82,18 +70,7 @@ def test_most_matches_decide():
     assert likely_cause(["m11", "m12", "m13"], ["11", "12", "13", "2"]) == ("m11", "11", "remove the prefix 'm'")
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [("Cafe\u0301", "Caf\u00e9"), ("d1\u200b", "d1"), ("\ufeffd1", "d1")])
-def test_what_cannot_be_seen_is_spelled_out(ours, theirs):
-    message = joined(dataset(f"q1\t0\t{theirs}\t1\n"), ours).unmatched[0]
-
-    assert f"such as '{ascii(ours)[1:-1]}'; the judgments have '{ascii(theirs)[1:-1]}': " in message
-    assert (
-        "'\u00e9tude'; the judgments have 'livr\u00e9'"
-        in (joined(dataset("q1 0 livr\u00e9 1\n"), "\u00e9tude").unmatched[0])
-    )
-
-
-N_LIKE = [("{}.0", "pandas"), ("doc:{}", "prefix 'doc:'"), ("{}.html", "suffix '.html'"), ("{} ", "whitespace")]
+N_LIKE = [("{}.0", "pandas"), ("doc:{}", "prefix 'doc:'"), ("{} ", "whitespace")]
 
 
 @pytest.mark.parametrize("n_rows", [3, 1000])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.data.ranking import beyond_single, order_rows
+from rankledger.pipeline.data.join import beyond_single, order_rows
 from tests.support.data_files import rows_of
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)

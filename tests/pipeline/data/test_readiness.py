@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
+from rankledger.pipeline.data.locate import find_sizes, marker_beside
+from rankledger.pipeline.support.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -16,51 +17,47 @@ def write(*names: str, text: str = "four") -> None:
         Path(name).write_text(text, encoding="utf-8")
 
 
-def test_nothing_is_no_trouble():
-    assert input_state("bm25.tsv") == input_state("none/bm25.tsv") == input_state("none/*.tsv") == InputState()
+def test_nothing_is_no_error():
+    assert find_sizes("bm25.tsv") == find_sizes("none/bm25.tsv") == find_sizes("none/*.tsv") == {}
 
 
 def test_a_file_is_seen_with_its_size():
     write("bm25.tsv")
 
-    assert input_state("bm25.tsv") == InputState((("bm25.tsv", 4),))
+    assert find_sizes("bm25.tsv") == {"bm25.tsv": 4}
 
 
 def test_parts_are_seen_one_by_one():
     write("bm25/part-1", "bm25/part-0", "bm25/_SUCCESS")
-    seen = (("bm25/part-0", 4), ("bm25/part-1", 4))
+    seen = {"bm25/part-0": 4, "bm25/part-1": 4}
 
-    assert input_state("bm25") == input_state("bm25/part-*") == InputState(seen)
+    assert find_sizes("bm25") == find_sizes("bm25/part-*") == seen
 
 
 def test_a_folder_without_parts_is_not_there_yet():
     write("bm25/_temporary/part-0")
 
-    assert input_state("bm25") == InputState()
+    assert find_sizes("bm25") == {}
 
 
 def test_a_url_is_seen_as_a_path_is(bucket):
     write("out/bm25/part-0", "out/dense.tsv")
 
-    assert input_state("bucket://out/bm25") == InputState((("bucket://out/bm25/part-0", 4),))
-    assert input_state("bucket://out/*.tsv") == InputState((("bucket://out/dense.tsv", 4),))
-    assert input_state("bucket://out/sparse.tsv") == InputState()
+    assert find_sizes("bucket://out/bm25") == {"bucket://out/bm25/part-0": 4}
+    assert find_sizes("bucket://out/*.tsv") == {"bucket://out/dense.tsv": 4}
+    assert find_sizes("bucket://out/sparse.tsv") == {}
 
 
-def test_a_place_that_cannot_be_looked_at_is_trouble():
-    sight = input_state("nowhere://out/bm25.tsv")
-
-    assert not sight.sizes
-    assert "nowhere://out/bm25.tsv" in sight.trouble
-    assert "\n" not in sight.trouble
+def test_a_place_that_cannot_be_looked_at_is_refused():
+    with pytest.raises(InputError, match="nowhere://out"):
+        find_sizes("nowhere://out/bm25.tsv")
 
 
-def test_a_pipe_is_trouble():
+def test_a_pipe_is_refused():
     os.mkfifo("pipe")
 
-    assert input_state("pipe") == InputState(
-        trouble="pipe: a named pipe (FIFO), not a file; write the data to a file and name that"
-    )
+    with pytest.raises(InputError, match="a named pipe"):
+        find_sizes("pipe")
 
 
 @pytest.mark.parametrize(
@@ -81,13 +78,13 @@ def test_a_pipe_is_trouble():
 def test_a_marker_lies_beside_the_file_or_among_the_parts(bucket, path, written, marker):
     write(*written)
 
-    assert marker_beside(path, input_state(path), "_SUCCESS") == marker
+    assert marker_beside(path, find_sizes(path), "_SUCCESS") == marker
 
 
 def test_a_marker_may_lie_elsewhere():
     write("out/bm25.tsv")
-    sight = input_state("out/bm25.tsv")
+    sizes = find_sizes("out/bm25.tsv")
 
-    assert marker_beside("out/bm25.tsv", sight, "done/bm25") == "out/done/bm25"
-    assert marker_beside("out/bm25.tsv", sight, "../done/bm25") == "done/bm25"
-    assert marker_beside("out/bm25.tsv", sight, "/done/bm25") == "/done/bm25"
+    assert marker_beside("out/bm25.tsv", sizes, "done/bm25") == "out/done/bm25"
+    assert marker_beside("out/bm25.tsv", sizes, "../done/bm25") == "done/bm25"
+    assert marker_beside("out/bm25.tsv", sizes, "/done/bm25") == "/done/bm25"

@@ -100,18 +100,6 @@ def test_queries_that_are_called_as_columns_stay_queries():
     assert contents(read_ranking(named(json.dumps(labels))))[0] == ("0", "cats", 0.5)
 
 
-def test_numbers_that_are_nested_too_deep():
-    run = {"q1": {"d2": 2.5}}
-    found = {"mteb_model_meta": {"model_name": "x"}, "default": {"test": run}}
-
-    for text in (json.dumps(found), json.dumps({"version": 2, "runs": run})):
-        message = refusal(read_ranking, named(text))
-        assert message.startswith("r.json: numbers are nested too deep, such as ")
-        assert message.endswith(
-            ".q1.d2. Use {query: {document: score}}, or a list of objects with query_id, doc_id, score."
-        )
-
-
 def test_rows_of_json_are_numbered_and_have_each_key_once():
     assert refusal(read_ranking, named('[{"query_id": "q", "doc_id": "d", "score": 1, "score": 2}]')) == (
         "r.json: 'score' occurs twice; keep one"

@@ -10,7 +10,7 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import files
 from rankledger.pipeline.data.formats.common import PAGE, Kind
-from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.data.formats.delimited import last_fields
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.trec_files import join_groups, join_preferences, join_qrels
 from rankledger.pipeline.support.errors import InputError
