@@ -139,27 +139,7 @@ def test_what_nobody_knows_passes_untouched(text):
     assert translate(text) == (text,)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("MAP@0", "ap: cutoffs are whole numbers from 1, found '@0'"),
-        ("MAP@", "ap: cutoffs are whole numbers from 1, found '@'"),
-        ("P_5.5", "p: cutoffs are whole numbers from 1, found '@5.5'"),
-        ("r-precision@10", "rprec takes no cutoff, found '@10'; write rprec"),
-        ("AP(rel=high)", "ap: rel is a number, found 'high'"),
-        ("AP(rel=1,rel=2)", "ap: parameter 'rel' is given twice"),
-        ("AP(rel=)", "ap: parameter 'rel' needs a value: rel=…"),
-        ("iprec_at_recall_1.5", "recall must be in [0, 1], found 1.5"),
-        ("IPrec@0.1_0", "iprec: recall is a number, found '0.1_0'"),
-        ("IPrec@٠", "iprec: recall is a number, found '٠'"),
-        ("IPrec@1e400", "iprec: recall is a number, found '1e400'"),
-        ("SetF(beta=1e400)", "f: beta is a number, found 'inf'"),
-        ("SetF(beta=0)", "beta must be above 0, found 0"),
-        ("IPrec", "iprec needs the parameter 'recall': iprec(recall=…)"),
-        ("rbp.0", "p must be between 0 and 1, found 0"),
-        ("official@10", "num_ret takes no cutoff, found '@10'; write num_ret"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), NAMES_OF_TOOLS["mistakes"].items())
 def test_mistakes_after_a_known_name_are_answered_by_the_parser(text, message):
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
         Measure.expand(text)
