@@ -17,38 +17,32 @@ TOOL = f"ir_measures {version('ir_measures')}"
 
 PRINTED = 0.5e-5 + 1e-9  # gdeval prints five decimals
 CUTOFFS = (1, 3, 5, 10, 100)
-TREC_EVAL = {
-    **{f"{theirs}@{k}": f"{ours}@{k}" for theirs, ours in (("P", "p"), ("R", "r")) for k in CUTOFFS},
-    **{f"{theirs}(rel=2)@{k}": f"{ours}(rel=2)@{k}" for theirs, ours in (("P", "p"), ("R", "r")) for k in CUTOFFS},
-    **{f"nDCG@{k}": f"ndcg@{k}" for k in CUTOFFS},
-    **{f"Success@{k}": f"success@{k}" for k in CUTOFFS},
-    **{f"AP@{k}": f"ap@{k}" for k in CUTOFFS},
-    **{f"AP(rel=2)@{k}": f"ap(rel=2)@{k}" for k in CUTOFFS},
-    **{f"IPrec@{tenth / 10}": f"iprec(recall={tenth / 10:g})" for tenth in range(11)},
-    "IPrec(rel=3)@0.4": "iprec(recall=0.4,rel=3)",
-    "nDCG": "ndcg",
-    "AP": "ap",
-    "AP(rel=3)": "ap(rel=3)",
-    "RR": "rr",
-    "RR(rel=2)": "rr(rel=2)",
-    "Rprec": "rprec",
-    "Rprec(rel=2)": "rprec(rel=2)",
-    "Bpref": "bpref",
-    "Bpref(rel=3)": "bpref(rel=3)",
-    "infAP": "infap",
-    "infAP(rel=2)": "infap(rel=2)",
-    "SetP": "p",
-    "SetP(rel=2)": "p(rel=2)",
-    "SetRelP": "relative_p",
-    "SetR": "r",
-    "SetR(rel=2)": "r(rel=2)",
-    "SetF": "f1",
-    "SetF(beta=4.0)": "f(beta=2)",
-    "SetF(beta=0.25)": "f(beta=0.5)",
-    "SetAP": "set_map",
-    "NumRet": "num_ret",
-    "NumRet(rel=1)": "tp",
-}
+
+
+def translate(*names: str) -> dict[str, str]:
+    """Our names by the tool's; a wrong alias would be found out by other figures."""
+    return {theirs: str(Measure.parse(theirs)) for theirs in names}
+
+
+TREC_EVAL = translate(
+    *(f"{name}@{k}" for name in ("P", "P(rel=2)", "R", "R(rel=2)", "nDCG", "Success") for k in CUTOFFS),
+    *(f"{name}@{k}" for name in ("AP", "AP(rel=2)") for k in CUTOFFS),
+    *(f"IPrec@{tenth / 10}" for tenth in range(11)),
+    *(
+        "IPrec(rel=3)@0.4",
+        "nDCG",
+        "AP",
+        "AP(rel=3)",
+        "RR",
+        "RR(rel=2)",
+        "Rprec",
+        "Rprec(rel=2)",
+        "Bpref",
+        "Bpref(rel=3)",
+    ),
+    *("infAP", "infAP(rel=2)", "SetP", "SetP(rel=2)", "SetRelP", "SetR", "SetR(rel=2)", "SetF", "SetF(beta=4.0)"),
+    *("SetF(beta=0.25)", "SetAP", "NumRet"),
+) | {"NumRet(rel=1)": "tp"}
 SUMMED = ("num_ret", "tp")
 GDEVAL = {
     **{f"ERR@{k}": f"err@{k}" for k in CUTOFFS},

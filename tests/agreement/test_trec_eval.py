@@ -25,39 +25,6 @@ MEASURES = {
     *("gm_map", "gm_bpref", "infAP", "G", "binG", "Rndcg", "ndcg_rel", "relative_P.1,3,5,10,30", "set_relative_P"),
     "Rprec_mult",
 }
-NAMES = {
-    "map": "ap",
-    "ndcg": "ndcg",
-    "recip_rank": "rr",
-    "Rprec": "rprec",
-    "bpref": "bpref",
-    "11pt_avg": "ap11",
-    "set_P": "p",
-    "set_recall": "r",
-    "set_F": "f1",
-    "num_rel_ret": "tp",
-    "num_ret": "num_ret",
-    "num_rel": "num_rel",
-    "num_nonrel_judged_ret": "num_nonrel_judged_ret",
-    "utility": "utility",
-    "set_map": "set_map",
-    "set_relative_P": "relative_p",
-    "gm_map": "gmap",
-    "gm_bpref": "gm_bpref",
-    "infAP": "infap",
-    "G": "g",
-    "binG": "bing",
-    "Rndcg": "rndcg",
-    "ndcg_rel": "ndcg_rel",
-}
-CUT_NAMES = {
-    "P": "p",
-    "recall": "r",
-    "map_cut": "ap",
-    "ndcg_cut": "ndcg",
-    "success": "success",
-    "relative_P": "relative_p",
-}
 OF_ANY_LEVEL = {"ndcg", "ndcg_rel", "g", "num_ret"}
 
 
@@ -72,19 +39,12 @@ def collection(request: pytest.FixtureRequest) -> Collection:
 
 @cache
 def measure_of(name: str, level: int) -> str:
-    family, _, last = name.rpartition("_")
-    if name in NAMES:
-        metric, parameters, k = NAMES[name], [], None
-    elif family == "iprec_at_recall":
-        metric, parameters, k = "iprec", [f"recall={last}"], None
-    elif family == "Rprec_mult":
-        metric, parameters, k = "rprec_mult", [f"factor={last}"], None
-    else:
-        metric, parameters, k = CUT_NAMES[family], [], int(last)
-    if metric not in OF_ANY_LEVEL:
-        parameters.append(f"rel={level}")
-    written = f"({','.join(parameters)})" if parameters else ""
-    return str(Measure.parse(f"{metric}{written}{'' if k is None else f'@{k}'}"))
+    measure = Measure.parse(name)  # whose alias would be found out by other figures
+    metric = measure.metric
+    if metric.name in OF_ANY_LEVEL or "rel" not in metric.parameters:
+        return str(measure)
+    parameters = ",".join([*(f"{parameter}={value}" for parameter, value in measure.given), f"rel={level}"])
+    return str(Measure.parse(f"{metric.name}({parameters}){'' if measure.k is None else f'@{measure.k}'}"))
 
 
 @pytest.fixture(scope="module")

@@ -199,6 +199,4 @@ def test_as_many_relevant_documents_as_others():
 
 
 def test_nothing_preferred_is_0():
-    found = preferences([[0, 0]], n=2)
-
-    assert set(found.values()) == {0}
+    assert set(preferences([[0, 0]], n=2).values()) == {0}

@@ -145,9 +145,7 @@ def test_neighbours_change_no_bit(metric):
 
 @pytest.mark.parametrize("metric", [mae, mse, rmse])
 def test_a_better_prediction_never_hurts(metric):
-    closer = ratings_block(ratings=[[3, 5, 1]], predictions=[[3.5, 3, 1]])
-
-    assert metric(closer) < metric(BLOCK)[:1]
+    assert metric(ratings_block(ratings=[[3, 5, 1]], predictions=[[3.5, 3, 1]])) < metric(BLOCK)[:1]
 
 
 # The first user clicked on the second and third of four, the second on one of two that score alike, the third on all.

@@ -294,9 +294,7 @@ def test_delivery_links_replicates_and_repeats_nothing(family_runs, client, tmp_
     identity = {key: value for key, value in first.tags.items() if key.startswith("rankledger.")}
     client.create_run(broken, first.start, identity, first.name)
     ids = send(client, family_runs, tmp_path)
-    again = send(client, family_runs, tmp_path)
-
-    assert again == ids
+    assert send(client, family_runs, tmp_path) == ids
     found = client.search_runs([broken], "tags.`rankledger.kind` != 'history'")
     assert len(found) == 6
     parents = {run.data.tags.get("rankledger.replicate"): run.data.tags.get("mlflow.parentRunId") for run in found}

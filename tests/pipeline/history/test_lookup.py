@@ -428,9 +428,7 @@ def test_a_night_without_the_line_ends_the_row(tmp_path):
     night(tmp_path, 1, verdict("fail"))
     night(tmp_path, 2)
     night(tmp_path, 3, verdict("fail"))
-    history = RecordHistory(Records(tmp_path), "nightly", NOW)
-
-    assert list(failures_in_a_row(history).values()) == [1]
+    assert list(failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)).values()) == [1]
     night(tmp_path, 4)
     assert failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)) == {}
 

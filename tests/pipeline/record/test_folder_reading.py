@@ -207,8 +207,7 @@ def test_verdicts_are_read_as_they_were_written(tmp_path):
     record = write(tmp_path, verdicts=verdicts, said={"baselines": references})
 
     assert read_record(record).verdicts == (VERDICT, replace(VERDICT, estimate=None))
-    found = json.loads((record / "gates.json").read_text(encoding="utf-8"))
-    assert found["references"] == references
+    assert json.loads((record / "gates.json").read_text(encoding="utf-8"))["references"] == references
     assert "gates.json" in read_record(record).manifest.files
 
 

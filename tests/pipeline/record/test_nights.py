@@ -185,8 +185,7 @@ def test_a_killed_holder_on_this_machine_blocks_nobody(here):
         "    claim.begin('unfinished')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    killed = subprocess.run([sys.executable, "-c", code, here.folder], check=False)
-    assert killed.returncode == -9
+    assert subprocess.run([sys.executable, "-c", code, here.folder], check=False).returncode == -9
     assert written(here)["pid"] != os.getpid()
 
     with claim_night(here, *NIGHT) as claim:

@@ -229,9 +229,7 @@ def test_every_key_of_the_json_is_documented():
     ],
 )
 def test_the_last_line(measure, last, value, said):
-    found = explained(measure, sum=last, outcome=Outcome(value, value), ideal=None)
-
-    assert said in text(found)
+    assert said in text(explained(measure, sum=last, outcome=Outcome(value, value), ideal=None))
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,7 @@ def test_a_cost_stands_across_if_there_is_one():
 
 @pytest.mark.parametrize("lines", [(estimate("bm25", 0.5),), (estimate("bm25", 0.5), estimate("dense", 0.4))])
 def test_a_plot_needs_two_models_and_two_axes(lines):
-    found = page({"external_metrics": {}}, estimates=lines, comparison_lines=())
-
-    assert trade_off(found, "web") is None
+    assert trade_off(page({"external_metrics": {}}, estimates=lines, comparison_lines=()), "web") is None
 
 
 def test_a_model_is_beaten_by_one_that_is_no_worse_on_either_axis():

@@ -218,9 +218,7 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
 
 def test_external_metrics_that_cannot_be_read_are_named():
     external_metrics = sample_page.manifest()["external_metrics"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
-    blocks = stand(page({"external_metrics": external_metrics}))
-
-    assert "hybrid: costs.json: is not JSON" in said(blocks)
+    assert "hybrid: costs.json: is not JSON" in said(stand(page({"external_metrics": external_metrics})))
 
 
 def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
@@ -311,9 +309,7 @@ def test_queries_without_relevant_documents_are_counted():
 
 
 def test_conventions_are_named():
-    section = definitions(page())
-
-    assert ("depth", "none") in written(section.blocks, FACT)
+    assert ("depth", "none") in written(definitions(page()).blocks, FACT)
 
 
 def test_provenance_names_what_decides_figures():
