@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rankledger
+from rankledger.metrics.measure import Measure
 from tests.agreement.table import note
 from tests.support.generated_data import Collection, write_config
 
@@ -186,3 +187,8 @@ def _scores(rng: np.random.Generator, size: int, ties: Literal["none", "exact", 
     distinct = [float(score) / 8 for score in rng.integers(-40, 41, size=int(rng.choice([2, 30])))]
     special = CLOSE if ties == "float32" else (0.0, -0.0)
     return [float(score) for score in rng.choice([*distinct, *special], size=size)]
+
+
+def translate(*names: str) -> dict[str, str]:
+    """Our names by the tool's; a wrong alias would be found out by other figures."""
+    return {theirs: str(Measure.parse(theirs)) for theirs in names}

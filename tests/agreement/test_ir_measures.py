@@ -11,17 +11,12 @@ import yaml
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from tests.agreement.cases import ByHand, Case, Figures, assert_agree, ours, random_case
+from tests.agreement.cases import ByHand, Case, Figures, assert_agree, ours, random_case, translate
 
 TOOL = f"ir_measures {version('ir_measures')}"
 
 PRINTED = 0.5e-5 + 1e-9  # gdeval prints five decimals
 CUTOFFS = (1, 3, 5, 10, 100)
-
-
-def translate(*names: str) -> dict[str, str]:
-    """Our names by the tool's; a wrong alias would be found out by other figures."""
-    return {theirs: str(Measure.parse(theirs)) for theirs in names}
 
 
 TREC_EVAL = translate(

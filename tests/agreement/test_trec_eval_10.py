@@ -5,8 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from rankledger.metrics.measure import Measure
-from tests.agreement.cases import ByHand, Case, Figures, assert_agree, ours
+from tests.agreement.cases import ByHand, Case, Figures, assert_agree, ours, translate
 from tests.golden.make_trec_eval_10 import FOLDER
 
 TOOL = "trec_eval 10.0"
@@ -17,7 +16,7 @@ WITHOUT_COUNTERPART = {"runid", "num_q"}  # the name of the output and the numbe
 with (FOLDER / "expected.tsv").open(encoding="utf-8", newline="") as file:
     ROWS = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
     PRINTED = {row.pop("query_id"): row for row in ROWS}
-MEASURES = {name: str(Measure.parse(name)) for name in PRINTED["all"] if name not in WITHOUT_COUNTERPART}
+MEASURES = translate(*(name for name in PRINTED["all"] if name not in WITHOUT_COUNTERPART))
 
 
 @pytest.fixture(scope="module")
