@@ -13,59 +13,10 @@ from tests.fuzz.cases import Case, Target
 
 _CONFIGS = Path(__file__).parents[2] / "configs"
 _ENVIRON = {"FUZZ": "1", "HOME": "/home/x", "EMPTY": ""}
-_BROAD = b"""\
-extends: base.yaml
-name: broad
-datasets:
-  web:
-    judgments: "web/qrels.tsv"
-    queries: {path: q.csv, format: csv, columns: {query_id: user}}
-    slices: [market]
-    cluster: group
-  shop: {judgments: s3://bucket/qrels.parquet, documents: docs.jsonl, interactions: seen.tsv, suites: [search]}
-  stars: {ratings: stars.csv, suites: [stars], duplicates: keep_first}
-  clicks: {scores: {ctr: {direction: higher, range: [0, 1]}, cost: {direction: lower}}}
-models:
-  bm25: {outputs: "{dataset}/{model}.tsv", params: {k1: 0.9}, owner: team, tags: {a: b}, extra: bm25.json}
-  dense: {outputs: {web: a.tsv, shop: b.parquet, stars: c.csv, clicks: d.tsv}, was: old}
-suites: {search: ["ndcg@5,10", "rr(rel=2)@10", ap], stars: [rmse, mae]}
-conventions: {profile: ir_measures, ties: optimistic, missing_queries: skip, depth: 100}
-bootstrap: {resamples: 1000, confidence: 0.9, method: percentile}
-comparison: {baseline: bm25, test: randomization, correction: holm, measures: [ndcg@10]}
-practical_difference: {ndcg@10: 0.02}
-gates:
-  - {name: drop, measure: ndcg@10, against: self@accepted, margin: 0.01, datasets: [web], slices: [market]}
-  - {name: slow, models: "*", extra: latency, at_most: 20, waive: {reason: known, owner: me, until: 2026-12-01}}
-  - {name: all, max_missing: 1%}
-sensitivity: [ties]
-seed: 17
-nightly: {wait: 2h, ready: _SUCCESS}
-execution: {jobs: 2, backend: processes}
-tracking: {uri: "${FUZZ:-sqlite:///x.db}", enabled: true}
-notify:
-  - {webhook: "${FUZZ:-}", form: slack, page: "https://x/{evaluation_id}"}
-  - {command: [pager, "${FUZZ:-a}"], timeout: 5s}
-  - {metrics: nightly.prom}
-report: false
-records: ../kept
-"""
-_SHARED = b"""\
-name: shared
-datasets:
-  one: &files {judgments: qrels.tsv}
-  two: {<<: *files, queries: q.tsv}
-models: {a: {outputs: "{dataset}.tsv"}}
-suites: {s: &s [ap], t: *s}
-"""
-_BASE = b"name: base\ndefaults: {model: {outputs: '{model}.tsv'}}\nsuites: {search: [ap]}\n"
-_SETS = b"""\
-seed=17
-datasets."web".judgments=other.tsv
-suites.search[0]=ndcg@10
-gates=
-models.bm25.params={k1: 1.2, b: x}
-tracking.uri=http://127.0.0.1:5000
-"""
+_BROAD, _SHARED, _BASE, _SETS = (
+    (Path(__file__).parent / "seeds" / name).read_bytes()
+    for name in ("broad.yaml", "shared.yaml", "base.yaml", "over.set")
+)
 _KEYS = (
     *(b"datasets", b"models", b"suites", b"gates", b"extends", b"defaults", b"conventions", b"bootstrap", b"seed"),
     *(b"name", b"outputs", b"judgments", b"queries", b"path", b"columns", b"format", b"tracking", b"comparison"),
