@@ -70,15 +70,8 @@ def page(
     measures = dict.fromkeys(line.measure for line in lines)
     datasets = dict.fromkeys(line.dataset for line in lines)
     said = {
-        "date": None,
         "command": "rankledger evaluate nightly.yaml --jobs 2",
-        "config": "nightly.yaml",
-        "repeats": None,
-        "created": "2026-11-20T02:00:00+00:00",
-        "conventions": {"profile": "trec_eval"},
-        "bootstrap": {"confidence": 0.95},
         "comparison": COMPARED if comparisons else None,
-        "practical_difference": {},
         "definitions": {
             measure: {"fingerprint": hashlib.sha256(measure.encode()).hexdigest()[:16]} for measure in measures
         },

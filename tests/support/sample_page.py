@@ -107,8 +107,6 @@ def manifest(**changes: Any) -> dict[str, Any]:
     models = {name: {"owner": owner} for name, owner in (("bm25", None), ("dense", "team-d"), ("hybrid", None))}
     return {
         "evaluation_id": "20261121T020000Z-nightly-2f0c9a2b",
-        "name": "nightly",
-        "date": None,
         "seed": 7,
         "conventions": {"profile": "trec_eval", "ties": "doc_id_desc", "depth": None},
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca"},
@@ -121,9 +119,7 @@ def manifest(**changes: Any) -> dict[str, Any]:
         "external_metrics": {
             "dense": {"file": {**file, "path": "costs.json"}, "numbers": {"latency_ms": 12.5, "cost": 3.0}}
         },
-        "config": "nightly.yaml",
         "command": "rankledger evaluate nightly.yaml --jobs 2 --set seed=7 --runs-dir /mnt/runs --json",
-        "repeats": None,
         "user": "somebody",
         "host": "somewhere",
         "environment": {

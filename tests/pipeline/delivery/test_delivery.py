@@ -55,11 +55,9 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         "created": "2026-11-20T02:00:00.250000+00:00",
         "finished": "2026-11-20T02:00:07.500000+00:00",
         "seed": 20261120,
-        "config": "nightly.yaml",
         "user": "bob",
         "host": "night-1",
         "command": f"rankledger evaluate nightly.yaml --set tracking.uri=http://ann:{PASSWORD}@mlflow.example",
-        "conventions": {"profile": "trec_eval", "ties": "doc_id_desc"},
         "bootstrap": {"resamples": 1000, "confidence": 0.95, "method": "percentile"},
         "definitions": define_measures(measures.values(), PROFILES["trec_eval"]),
         "datasets": {
@@ -89,14 +87,12 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         "outputs": [
             {"dataset": dataset, "model": model, "path": "x"} for dataset, models in tasks.items() for model in models
         ],
-        "warnings": [],
         "failures": [
             {"dataset": "web search", "model": "late", "reason": "late_1.tsv: file not found; write it\nor *not*"}
         ],
         "environment": {
             "git": {"commit": "0123456789abcdef" * 2, "dirty": True, "branch": "main", "url": "https://g.it"}
         },
-        "timings": {},
     }
     result = Scores(
         dataset="stars",

@@ -31,8 +31,6 @@ def record(tmp_path: Path) -> Callable[..., Evaluation]:
 
     def make(**changes: Any) -> Evaluation:
         manifest: dict[str, Any] = {
-            "name": "nightly",
-            "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
             "created": "2026-11-20T02:00:00.250000+00:00",
             "finished": "2026-11-20T02:00:07.500000+00:00",
             "seed": 1,
@@ -40,14 +38,12 @@ def record(tmp_path: Path) -> Callable[..., Evaluation]:
             "command": "rankledger evaluate configs/nightly.yaml",
             "user": "ann",
             "host": "night-1",
-            "conventions": {"profile": "trec_eval"},
             "bootstrap": {"resamples": 1000, "confidence": 0.95, "method": "bca"},
             "definitions": DEFINED,
             "datasets": {"web": {"kind": "rankings", "suites": {"search": MEASURES}, "inputs": _files("judgments")}},
             "models": {"bm25": PLAIN, "late": PLAIN},
             "outputs": [{"dataset": "web", "model": "bm25"}],
             "failures": [{"dataset": "web", "model": "late", "reason": "late.tsv: file not found"}],
-            "warnings": [],
             "environment": {"git": GIT},
         }
         summary = tuple(Estimate("web", "bm25", "all", text, 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for text in MEASURES)
@@ -237,9 +233,6 @@ def family_runs(tmp_path: Path) -> tuple[Run, ...]:
     (folder / "manifest.json").write_text("{}", encoding="utf-8")
     manifest = whole(
         {
-            "name": "nightly",
-            "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
-            "created": "2026-11-20T02:00:00+00:00",
             "finished": "2026-11-20T02:00:07+00:00",
             "definitions": define_measures([Measure.parse("ndcg@10")], PROFILES["trec_eval"]),
             "datasets": {"web": {"kind": "rankings", "suites": {"search": ["ndcg@10"]}, "inputs": {}}},
@@ -250,7 +243,6 @@ def family_runs(tmp_path: Path) -> tuple[Run, ...]:
                 {"dataset": "web", "model": "bm25"},
             ],
             "failures": [{"dataset": "web", "model": "dense", "replicate": "3", "reason": "3.tsv: file not found"}],
-            "warnings": [],
         }
     )
     summary = tuple(Estimate("web", m, "all", "ndcg@10", 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for m in ("dense", "bm25"))
