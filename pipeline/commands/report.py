@@ -225,4 +225,4 @@ def _columns(record: Evaluation, model: str) -> Iterator[ScoreColumn]:
             for output in outputs:
                 column = read_column(record, dataset, model, measure, output.replicate)
                 if column is not None:
-                    yield ScoreColumn(dataset, measure, output.replicate, *column)
+                    yield dataset, measure, output.replicate, *column

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,15 +34,8 @@ _RESERVED = re.compile(r"(\.|$|data$|(con|prn|aux|nul|com\d|lpt\d)(\.|$))", re.A
 _LONGEST = 200  # bytes of the name of a folder
 
 
-class ScoreColumn(NamedTuple):
-    """Scores of a model by one measure."""
-
-    dataset: str
-    measure: str
-    replicate: str  # empty for a model of one output
-    query_ids: npt.NDArray[np.object_]  # (Q,)
-    values: Floats  # (Q,), NaN if undefined
-    missing: Bools  # (Q,), True without output
+ScoreColumn: TypeAlias = tuple[str, str, str, npt.NDArray[np.object_], Floats, Bools]
+"""Dataset, measure, replicate (empty for a model of one output), and (Q,) query ids, scores, and missing outputs."""
 
 
 def every_eval_ever(
@@ -151,25 +144,26 @@ def _result_id(dataset: str, measure: str) -> str:
 
 
 def _instances(manifest: Manifest, log: dict[str, Any], column: ScoreColumn) -> Iterator[dict[str, Any]]:
-    definition = manifest.definitions_for(column.dataset)[column.measure]
+    dataset, measure, replicate, *scores = column
+    definition = manifest.definitions_for(dataset)[measure]
     low, high = definition.range
     best = {"higher": high, "lower": low, "neither": None}[definition.direction]
-    for query_id, value, missing in zip(column.query_ids, column.values.tolist(), column.missing, strict=True):
+    for query_id, value, missing in zip(*scores, strict=True):
         if np.isnan(value):
             continue
-        metadata = {"epoch": column.replicate} if column.replicate else {}
+        metadata = {"epoch": replicate} if replicate else {}
         yield {
             "schema_version": _VERSION,
             "evaluation_id": log["evaluation_id"],
             "model_id": log["model_info"]["id"],
-            "evaluation_name": column.dataset,
-            "evaluation_result_id": _result_id(column.dataset, column.measure),
+            "evaluation_name": dataset,
+            "evaluation_result_id": _result_id(dataset, measure),
             "sample_id": query_id,
             "interaction_type": "single_turn",
             "input": {"raw": "", "reference": []},
             "output": {"raw": []},
             "answer_attribution": [],
-            "evaluation": {"score": value, "is_correct": value == best},
+            "evaluation": {"score": float(value), "is_correct": bool(value == best)},
             "metadata": metadata | ({"missing": "true"} if missing else {}),
         }
 

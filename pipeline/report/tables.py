@@ -424,15 +424,8 @@ def _ranked(lines: Iterable[Estimate], direction: str) -> dict[str, Estimate]:
     return {line.model: line for line in ordered}
 
 
-@dataclass(frozen=True)
-class DifferenceRow:
-    """Comparison as every surface shows it, without rounding errors."""
-
-    line: Comparison
-    label: EffectLabel
-    interval: Interval
-    caution: str  # why not to rely on the difference
-
+DifferenceRow: TypeAlias = tuple[Comparison, EffectLabel, Interval, str]
+"""Comparison without rounding errors, its label, its interval, and the reason why not to rely on it."""
 
 _CAUTIONS = {"sparse": "few decide", "degenerate": "all alike", "empty": "no query in common"}
 
@@ -445,7 +438,7 @@ def difference_rows(
     for line in lines:
         caution = ", ".join(filter(None, (_CAUTIONS.get(line.mark, line.mark), few_mark(line))))
         label = effect_label(line, practical_difference or {}, alpha)
-        rows.append(DifferenceRow(line.without_rounding(), label, Interval.of(line), caution))
+        rows.append((line.without_rounding(), label, Interval.of(line), caution))
     return tuple(rows)
 
 
@@ -476,7 +469,7 @@ def difference_table(
         labels: True adds the label of each difference.
         most: Maximum characters of a name.
     """
-    lines = [row.line for row in rows]
+    lines, conclusions, _, cautions = zip(*rows, strict=True) if rows else ((), (), (), ())
     names = [
         [short_text(name, most) for name in (line.model, line.baseline if pairs else line.model)] for line in lines
     ]
@@ -490,8 +483,8 @@ def difference_table(
         "p": [p_value(line.p_value, line.p_least) for line in lines],
         "corrected": [p_value(line.p_corrected, line.p_least) for line in lines],
         "+ / = / −": [f"{line.wins:,} / {line.ties:,} / {line.losses:,}" for line in lines],
-        **({"caution": [row.caution for row in rows]} if any(row.caution for row in rows) else {}),
-        **({"conclusion": [str(row.label) for row in rows]} if labels else {}),
+        **({"caution": list(cautions)} if any(cautions) else {}),
+        **({"conclusion": list(conclusions)} if labels else {}),
     }
     corrected = any(line.p_corrected is not None for line in lines)
     words, optional = ("model", by, "caution", "conclusion"), ("+ / = / −", "p" if corrected else "corrected", sides[0])

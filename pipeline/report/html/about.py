@@ -9,10 +9,9 @@ from typing import Any
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.data.rows import InputFile
-from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.history import History, Series
-from rankledger.pipeline.inference.tables import ALL, ChangeSince, Estimate
-from rankledger.pipeline.record.manifest import Manifest, evaluation_name
+from rankledger.pipeline.inference.tables import ChangeSince, Estimate
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Output
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
@@ -31,8 +30,8 @@ from rankledger.pipeline.report.html.blocks import (
 from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import Interval, few_mark, figure, signed, worst_figures
-from rankledger.pipeline.report.text_table import Cell, Column, Group, Kind, Row, Table, Tone, short_text
-from rankledger.pipeline.report.verdicts import REASON, result
+from rankledger.pipeline.report.text_table import Column, Group, Kind, Row, Table, short_text
+from rankledger.pipeline.report.verdicts import REASON
 from rankledger.pipeline.support.text import counted, queries
 
 _COMMIT = 10  # characters of it beside the title
@@ -61,61 +60,11 @@ _CHANGES = (
 
 
 def standing(page: Page) -> Section | None:
-    """Return how each model compares with other records, on its worst slices and by external metrics."""
-    parts = (
-        ("Against other records", _against_records(page)),
-        ("Worst slices", _worst_slices(page)),
-        ("Owners and external metrics", _external_metrics(page)),
-    )
+    """Return the worst slices of each model, its owner and its external metrics."""
+    parts = (("Worst slices", _worst_slices(page)), ("Owners and external metrics", _external_metrics(page)))
     found = ((title, tuple(content)) for title, content in parts)
     blocks = tuple(Section("", title, content, folded=False) for title, content in found if content)
     return Section("standing", "Standing", blocks) if blocks else None
-
-
-def _against_records(page: Page) -> Iterator[Block]:
-    """Yield gated differences from models of other records, without passed slices and shares of queries."""
-    own = {line.model for line in page.evaluation.estimates}
-    judged = [
-        line
-        for line in page.evaluation.verdicts
-        if line.reference and line.reference not in own and line.ci_low is not None and not line.counts_queries
-    ]
-    lines = [line for line in judged if line.slice == ALL or line.outcome != "pass"]
-    if not lines:
-        return
-    groups: dict[tuple[str, str], list[Verdict]] = {}
-    for line in lines:
-        groups.setdefault((line.dataset, line.measure), []).append(line)
-    names = (Column("slice", "name"), Column("gate", "name"), Column("reference", "name"))
-    columns = (_MODEL, Column("difference"), Column("interval", "difference"), Column("result", "text"), *names)
-    caption = "Differences from models of other records"
-    tables = tuple(_record_group(page, *group) for group in groups.items())
-    yield Table("records", caption, columns, tables, searched="model")
-    if len(judged) > len(lines):
-        yield Words(f"{counted(len(judged) - len(lines), 'difference')} on slices passed.", "quiet")
-
-
-def _record_group(page: Page, key: tuple[str, str], lines: Sequence[Verdict]) -> Group:
-    dataset, measure = key
-    bars = Bars.of_differences(map(Interval.of, lines), page.practical_difference.get(measure, 0.0))
-
-    def row(line: Verdict) -> Row:
-        tone: Tone = "bad" if line.effect == "fail" else "warn" if line.effect != "pass" else ""
-        names = (short_text(line.slice), short_text(line.gate), _reference(page, line.reference or ""))
-        cells = bars.cells(Interval.of(line), "bad" if tone == "bad" else "")
-        return (short_text(line.model), *cells, Cell(result(line), tone), *names)
-
-    return bars.group(map(row, lines), f"{dataset_title(dataset)}: {measure}")
-
-
-def _reference(page: Page, reference: str) -> Cell:
-    model, _, record = reference.rpartition(" in ")
-    name = evaluation_name(record)
-    if not name:
-        return Cell(short_text(reference))
-    nights = {change.reference: change.date for change in page.evaluation.changes}
-    night = nights.get(record) or f"{record[:4]}-{record[4:6]}-{record[6:8]}"
-    return Cell(short_text(f"{model}, {name} {night}"), small=record)
 
 
 def _worst_slices(page: Page) -> Iterator[Block]:

@@ -10,12 +10,11 @@ from rankledger.pipeline.config.gates import night_of
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.comparison import ComparisonReport, Side, night_label
 from rankledger.pipeline.history.history import Night, Series
-from rankledger.pipeline.inference.tables import ALL, Comparison
+from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.report.changes import figure_table, split_tables, summary, where
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
-    TONES,
     Bars,
     Block,
     Folded,
@@ -25,29 +24,16 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     write_facts,
 )
-from rankledger.pipeline.report.html.differences import pair_parts, slice_blocks
+from rankledger.pipeline.report.html.differences import difference_blocks, pair_parts, slice_blocks
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.page import Page, comparability_notes, side_by_side
-from rankledger.pipeline.report.tables import (
-    DifferenceRow,
-    Interval,
-    difference_rows,
-    figure,
-    p_value,
-    p_value_notes,
-    signed,
-)
+from rankledger.pipeline.report.tables import Interval, figure, signed
 from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, Tone, short_text
 from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.support.text import counted
 
 _NOTE = 600  # characters
 _PAIRS = 12  # each with a chart and its queries
-_FIGURES = (
-    *(Column("model", "name"), Column("before"), Column("after"), Column("difference")),
-    *(Column("interval", "difference"), Column("p"), Column("corrected p")),
-    *(Column("better"), Column("equal"), Column("worse"), Column("conclusion", "text")),
-)
 
 
 def comparison_html(report: ComparisonReport, *, in_record: bool = False) -> str:
@@ -110,45 +96,16 @@ def _figure_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
     unchanged = report.unchanged.get(dataset, ())
     lines = [line for line in report.comparisons if line.dataset == dataset and line.slice == ALL]
     lines = [line for line in lines if (line.model, line.baseline) not in unchanged]
+    lines.sort(key=lambda line: (-abs(line.difference or 0.0), line.model, line.baseline))
     lead = report.leading.get(dataset)
     measures = sorted(dict.fromkeys(line.measure for line in lines), key=lambda measure: measure != lead)
     if lines:
-        yield Table(
-            f"differences-{short_text(dataset)}",
-            f"Figures that changed on {dataset_title(dataset)}",
-            _FIGURES,
-            tuple(_measure_group(report, measure, lines) for measure in measures),
-            chosen=len(measures) > 1,
-            searched="model",
-        )
-    for note in p_value_notes(lines):
-        yield Words(f"{note[0].upper()}{short_text(note[1:], _NOTE)}.", "quiet")
+        own = {measure: [line for line in lines if line.measure == measure] for measure in measures}
+        alpha = 1 - report.confidence
+        yield from difference_blocks(dataset, own, lead, report.practical_difference, alpha, ("before", "after"))
     if unchanged:
         names = ", ".join(against(*pair) for pair in unchanged)
         yield Folded(f"{len(unchanged):,} unchanged", "the same score on every query", (Words(names),))
-
-
-def _measure_group(report: ComparisonReport, measure: str, lines: Sequence[Comparison]) -> Group:
-    own = [line for line in lines if line.measure == measure]
-    rows = sorted(difference_rows(own, report.practical_difference, 1 - report.confidence), key=_by_size)
-    bars = Bars.of_differences((row.interval for row in rows), report.practical_difference.get(measure, 0.0))
-    is_open = measure == report.leading.get(own[0].dataset, measure)
-    return bars.group((_figure_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)
-
-
-def _by_size(row: DifferenceRow) -> tuple[float, str, str]:
-    return -abs(row.line.difference or 0.0), row.line.model, row.line.baseline
-
-
-def _figure_cells(row: DifferenceRow, bars: Bars) -> Row:
-    line, tone = row.line, TONES[row.label]
-    return (
-        *(against(line.model, line.baseline), figure(line.baseline_estimate), figure(line.estimate)),
-        *bars.cells(row.interval, tone),
-        *(p_value(line.p_value, line.p_least), p_value(line.p_corrected, line.p_least)),
-        *(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
-        Cell(row.label, tone),
-    )
 
 
 def _slices(report: ComparisonReport) -> Section | None:

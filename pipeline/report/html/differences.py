@@ -32,7 +32,6 @@ from rankledger.pipeline.report.messages import slice_notes
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     DifferenceRow,
-    Key,
     by_evidence,
     difference_rows,
     display_name,
@@ -46,23 +45,12 @@ from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Tabl
 from rankledger.pipeline.report.verdicts import not_judged
 from rankledger.pipeline.support.text import counted
 
+_SIDES = ("baseline's", "figure")
 _SLICES = 40  # rows of slices of a dataset
 _ROWS = 1_000  # of all tables, beyond which the leading measure alone is shown
 _LEGEND = (
     "Better, equal, worse: queries. Effect size: the mean difference in standard deviations of the differences. "
     "Detectable: the smallest difference that 80% of samples of this size would find."
-)
-_COLUMNS = (
-    *(Column("model", "name"), Column("baseline", "name"), Column("figure"), Column("baseline's")),
-    *(Column("difference"), Column("interval", "difference"), Column("p"), Column("corrected p")),
-    *(
-        Column("effect size"),
-        Column("minimum detectable difference"),
-        Column("better"),
-        Column("equal"),
-        Column("worse"),
-    ),
-    Column("conclusion", "text"),
 )
 
 
@@ -73,9 +61,56 @@ def differences(page: Page) -> Section | None:
     whole = sum(len(page.comparisons[key]) for key in keys) <= _ROWS
     parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
     for dataset, measure in lead.items():
-        own = [key for key in keys if key[0] == dataset and (whole or key[2] == measure)]
-        parts += [Section("", dataset_title(dataset), tuple(_difference_blocks(page, dataset, own)))] if own else []
+        own = {key[2]: page.comparisons[key] for key in keys if key[0] == dataset and (whole or key[2] == measure)}
+        if own:
+            blocks = difference_blocks(dataset, own, measure, page.practical_difference, page.alpha, _SIDES)
+            parts.append(Section("", dataset_title(dataset), tuple(blocks)))
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
+
+
+def difference_blocks(
+    dataset: str,
+    lines: Mapping[str, Sequence[Comparison]],
+    lead: str | None,
+    practical_difference: Mapping[str, float],
+    alpha: float,
+    sides: tuple[str, str],
+) -> Iterator[Block]:
+    """Yield a table of the differences by each measure on all queries, and the notes on its p-values."""
+    columns = (
+        *(Column("model", "name"), *map(Column, sides), Column("difference"), Column("interval", "difference")),
+        *(Column("p"), Column("corrected p"), Column("effect size"), Column("minimum detectable difference")),
+        *(Column("better"), Column("equal"), Column("worse"), Column("conclusion", "text")),
+    )
+    groups = []
+    for measure, own in lines.items():
+        rows = difference_rows(own, practical_difference, alpha)
+        bars = Bars.of_differences((interval for _, _, interval, _ in rows), practical_difference.get(measure, 0.0))
+        is_open = measure == (lead or measure)
+        groups.append(bars.group((_difference_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open))
+    yield Table(
+        name=f"differences-{short_text(dataset)}",
+        caption=f"Differences on {dataset_title(dataset)}",
+        columns=columns,
+        groups=tuple(groups),
+        chosen=len(groups) > 1,
+        searched="model",
+    )
+    for note in p_value_notes(line for own in lines.values() for line in own):
+        yield Words(f"{note[0].upper()}{short_text(note[1:], _NOTE)}.", "quiet")
+
+
+def _difference_cells(row: DifferenceRow, bars: Bars) -> Row:
+    line, label, interval, _ = row
+    return (
+        *(against(line.model, line.baseline), figure(line.baseline_estimate), figure(line.estimate)),
+        *bars.cells(interval, TONES[label]),
+        *(p_value(line.p_value, line.p_least), p_value(line.p_corrected, line.p_least)),
+        "" if line.effect_size is None else signed(line.effect_size),
+        "" if line.minimum_detectable_difference is None else figure(line.minimum_detectable_difference),
+        *(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
+        Cell(label, TONES[label]),
+    )
 
 
 def slices(page: Page) -> Section | None:
@@ -86,7 +121,7 @@ def slices(page: Page) -> Section | None:
         blocks.append(Words(f"{printable(small)}.", "quiet"))
     for dataset, measure in page.leading_difference.items():
         own = [line for key, lines in page.comparisons.items() if key[::2] == (dataset, measure) for line in lines]
-        if table := tuple(slice_blocks(dataset, own, page.practical_difference, page.alpha, ("baseline's", "figure"))):
+        if table := tuple(slice_blocks(dataset, own, page.practical_difference, page.alpha, _SIDES)):
             blocks.append(Section("", dataset_title(dataset), table))
     return Section("slices", "Slices", tuple(blocks)) if blocks else None
 
@@ -104,12 +139,12 @@ def slice_blocks(
     if not own:
         return
     rows = difference_rows(own[:_SLICES], practical_difference, alpha)
-    bars = Bars.of_differences((row.interval for row in rows), practical_difference.get(own[0].measure, 0.0))
+    bars = Bars.of_differences((row[2] for row in rows), practical_difference.get(own[0].measure, 0.0))
     columns = (
         *(Column("slice", "name"), Column("model", "name"), Column("queries"), *map(Column, sides)),
         *(Column("difference"), Column("interval", "difference"), Column("of the change"), Column("note", "text")),
     )
-    cells = (_slice_cells(row, whole.get((row.line.model, row.line.baseline)), bars) for row in rows)
+    cells = (_slice_cells(row, whole.get((row[0].model, row[0].baseline)), bars) for row in rows)
     group = bars.group(cells, own[0].measure)
     caption = f"Slices, the surest differences first, {own[0].measure}"
     yield Table(f"slices-{short_text(dataset)}", caption, columns, (group,), searched="model")
@@ -132,47 +167,13 @@ def _share(line: Comparison, whole: Comparison | None) -> str:
 
 
 def _slice_cells(row: DifferenceRow, whole: Comparison | None, bars: Bars) -> Row:
-    line = row.line
+    line, label, interval, caution = row
     return (
         *(short_text(line.slice), against(line.model, line.baseline), f"{line.n_queries:,}"),
         *(figure(line.baseline_estimate), figure(line.estimate)),
-        *bars.cells(row.interval, TONES[row.label]),
+        *bars.cells(interval, TONES[label]),
         _share(line, whole),
-        row.caution,
-    )
-
-
-def _difference_blocks(page: Page, dataset: str, keys: list[Key]) -> Iterator[Block]:
-    yield Table(
-        name=f"differences-{short_text(dataset)}",
-        caption=f"Differences on {dataset_title(dataset)}",
-        columns=_COLUMNS,
-        groups=tuple(_group(page, key) for key in keys),
-        chosen=len(keys) > 1,
-        searched="model",
-    )
-    for note in p_value_notes(line for key in keys for line in page.comparisons[key]):
-        yield Words(f"{note[0].upper()}{short_text(note[1:], _NOTE)}.", "quiet")
-
-
-def _group(page: Page, key: Key) -> Group:
-    dataset, _, measure = key
-    rows = difference_rows(page.comparisons[key], page.practical_difference, page.alpha)
-    bars = Bars.of_differences((row.interval for row in rows), page.practical_difference.get(measure, 0.0))
-    is_open = measure == page.leading_difference[dataset]
-    return bars.group((_difference_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)
-
-
-def _difference_cells(row: DifferenceRow, bars: Bars) -> Row:
-    line, tone = row.line, TONES[row.label]
-    return (
-        *(short_text(line.model), short_text(line.baseline), figure(line.estimate), figure(line.baseline_estimate)),
-        *bars.cells(row.interval, tone),
-        *(p_value(line.p_value, line.p_least), p_value(line.p_corrected, line.p_least)),
-        "" if line.effect_size is None else signed(line.effect_size),
-        "" if line.minimum_detectable_difference is None else figure(line.minimum_detectable_difference),
-        *(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
-        Cell(row.label, tone),
+        caution,
     )
 
 

@@ -17,7 +17,7 @@ from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, Varian
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_change, headline_of
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import TONES, Bars, Block, Folded, Section, SideBySide, Words, dataset_title
+from rankledger.pipeline.report.html.blocks import TONES, Bars, Block, Section, SideBySide, Words, dataset_title
 from rankledger.pipeline.report.messages import (
     agreement_notes,
     completeness,
@@ -204,9 +204,7 @@ def _reason_cells(group: Sequence[Verdict]) -> Row:
     )
 
 
-_SHOWN = 5  # series; the others are folded, so that the leaderboard stays near
-_BREAKS = 3  # that are written out, the last ones; the section on history has all
-_BREAK_LENGTH = 200  # characters
+_SHOWN = 5  # series of a measure, before all are asked for: the leaderboard stays near
 _ROUNDING = 1e-9  # a verdict on a share of the figure has another estimate
 _SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "overnight"}
 _Trend: TypeAlias = tuple[str, Series, ChangeSince | None]  # measure, and the change, None without an earlier record
@@ -214,8 +212,6 @@ _Trend: TypeAlias = tuple[str, Series, ChangeSince | None]  # measure, and the c
 
 def _over_time(page: Page) -> Iterator[Block]:
     """Yield each model's nights by its primary measure, the worst first. Nothing on the first night."""
-    from rankledger.pipeline.report.changes import break_lines
-
     evaluation = page.evaluation
     since: Since = "accepted" if any(line.since == "accepted" for line in evaluation.changes) else "previous"
     changes = {(line.dataset, line.model, line.measure): line for line in evaluation.changes if line.since == since}
@@ -235,18 +231,10 @@ def _over_time(page: Page) -> Iterator[Block]:
         return is_passing, not is_worse, (change.difference or 0.0) if change and is_worse else 0.0
 
     trends.sort(key=urgency)
-    yield _trend_table(page, "nights", "Tonight, and how it changed", trends[:_SHOWN], since)
-    if others := trends[_SHOWN:]:
-        table = _trend_table(page, "more-nights", "Tonight, and how the others changed", others, since)
-        yield Folded("More nights", counted(len(others), "line"), (table,))
-    lines = break_lines(page.history)
-    for line in lines[-_BREAKS:]:
-        yield Words(f"{short_text(line, _BREAK_LENGTH)}; figures before it cannot be compared.", "quiet")
-    if len(lines) > _BREAKS:
-        yield Words(f"{counted(len(lines) - _BREAKS, 'earlier change')}: see History.", "quiet")
+    yield _trend_table(page, trends, since)
 
 
-def _trend_table(page: Page, name: str, caption: str, trends: Sequence[_Trend], since: Since) -> Table:
+def _trend_table(page: Page, trends: Sequence[_Trend], since: Since) -> Table:
     several = len(page.leading) > 1
     groups = []
     for measure in dict.fromkeys(measure for measure, _, _ in trends):
@@ -262,7 +250,7 @@ def _trend_table(page: Page, name: str, caption: str, trends: Sequence[_Trend], 
         *(_MODEL, Column("tonight"), Column(_SINCE[since]), Column("nights", "text"), *datasets),
         *(Column("interval", "difference"), Column("compared with", "name"), Column("first seen", "name")),
     )
-    return Table(name, caption, columns, tuple(groups))
+    return Table("nights", "Tonight, and how it changed", columns, tuple(groups), most=_SHOWN)
 
 
 def _trend_cells(series: Series, change: ChangeSince | None, interval: Interval, bars: Bars, several: bool) -> Row:
@@ -408,9 +396,9 @@ def _board_group(page: Page, columns: Mapping[str, MeasureColumn], rankings: Seq
     for measure, column in columns.items():
         if few or column is first:
             rows = difference_rows(page.by_model(column).values(), page.practical_difference, page.alpha)
-            differences[measure] = {row.line.model: row for row in rows}
+            differences[measure] = {row[0].model: row for row in rows}
     margin = page.practical_difference.get(first.measure, 0.0)
-    bars = Bars.of_differences((row.interval for row in differences[first.measure].values()), margin)
+    bars = Bars.of_differences((row[2] for row in differences[first.measure].values()), margin)
     shown = rankings if len(columns) > 1 else rankings[:1]
 
     def cells(model: str) -> Iterator[str | Cell]:
@@ -469,7 +457,8 @@ def _difference_cell(row: DifferenceRow | None, bars: Bars, *, apart: bool) -> C
     """Return the difference with its bar. Bars `apart` have their own line of zero."""
     if row is None:
         return Cell("")
-    difference, interval = bars.cells(row.interval, TONES[row.label])
+    _, label, ends, _ = row
+    difference, interval = bars.cells(ends, TONES[label])
     bar = f"{interval.bar};{bars.ground}" if apart and interval.bar else interval.bar
     return replace(interval, text=difference.text, small=interval.text, bar=bar)
 

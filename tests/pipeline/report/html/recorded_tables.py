@@ -373,10 +373,9 @@ def _slice(line: Line, whole: Mapping[tuple[str, str], float]) -> dict[str, str]
 
 def difference(recorded: Recorded, line: Line) -> dict[str, str]:
     return {
-        "model": line["model"],
-        "baseline": line["baseline"],
-        "figure": four(line["estimate"]),
+        "model": " against ".join(dict.fromkeys((line["model"], line["baseline"]))),
         "baseline's": four(line["baseline_estimate"]),
+        "figure": four(line["estimate"]),
         "difference": difference_of(line),
         "interval": interval(line, signed),
         "p": p(line["p_value"]),

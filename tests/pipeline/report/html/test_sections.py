@@ -129,37 +129,11 @@ def stand(found: Page) -> tuple[Block, ...]:
     return section.blocks if section else ()
 
 
-def test_what_changed_since_another_record_is_news():
+def test_owners_stand_beside_external_metrics():
     parts = [block for block in stand(page()) if isinstance(block, Section)]
-    assert [part.title for part in parts] == ["Against other records", "Owners and external metrics"]
-    assert table(parts[1:], "external") == [["dense", "team-d", "12.5", "3"]]
-    (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
-    assert table([records], "records") == [
-        ["dense", "-0.0300", "[-0.0400, -0.0200]", "failed", "all", "no-drop", "dense, nightly 2026-11-20"]
-    ]
-    assert {cell.tone for cell in records.groups[0].rows[0][1:4] if isinstance(cell, Cell)} == {"bad"}
 
-
-def test_differences_to_other_records_leave_out_slices_that_pass():
-    slices = [
-        sample_page.verdict(slice=f"market={number}", outcome=found) for number, found in enumerate(("pass", "fail"))
-    ]
-    blocks = stand(page(verdicts=(sample_page.verdict(), *slices)))
-
-    assert [(row[1], row[3], row[4]) for row in table(blocks, "records")] == [
-        ("-0.0300", "failed", "all"),
-        ("-0.0300", "failed", "market=1"),
-    ]
-    assert "1 difference on slices passed." in said(blocks)
-
-
-def test_a_share_of_lost_queries_is_no_difference():
-    share = sample_page.verdict(gate="no-crash", estimate=0.0, ci_low=0.0, ci_high=0.0487, interval="exact")
-    blocks = stand(page(verdicts=(sample_page.verdict(), share)))
-
-    assert [row[5] for row in table(blocks, "records")] == [sample_page.verdict().gate]
-    alone = stand(page(verdicts=(share,)))
-    assert not [block for block in alone if isinstance(block, Section) and block.title == "Against other records"]
+    assert [part.title for part in parts] == ["Owners and external metrics"]
+    assert table(parts, "external") == [["dense", "team-d", "12.5", "3"]]
 
 
 def test_gates_that_only_warn_have_the_tone_of_a_warning():
@@ -352,27 +326,9 @@ def test_nights_follow_the_headline_the_worst_first():
     rows = table(blocks, "nights")
 
     assert isinstance(blocks[1], Table)
-    assert [row[0] for row in rows] == ["dense", "m6", "bm25", "hybrid", "m4"]
+    assert [row[0] for row in rows] == ["dense", "m6", "bm25", "hybrid", "m4", "m5"]
     assert rows[1] == ["m6", "0.4000", "-0.0500", "", "[-0.0600, -0.0400]", "2026-11-01", "2026-11-02"]
-    assert [row[0] for row in table(blocks, "more-nights")] == ["m5"]
-
-
-def test_what_breaks_the_nights_is_written_out():
-    breaks = (
-        InputChange("judgments", "a" * 16, "b" * 16),
-        InputChange("definition", "c", None),
-        InputChange("rankledger", "0.1", "0.2"),
-    )
-    series = tuple(trend(model, 0.5, 0.4, breaks=breaks) for model in ("bm25", "dense"))
-    shown = page(history=(History("nightly", "ndcg@10", "higher", series),))
-
-    lines = [line for line in said(verdict(shown).blocks) if line.startswith("2026-11-02")]
-
-    assert sorted(lines) == [
-        "2026-11-02: rankledger 0.1 → 0.2; figures before it cannot be compared.",
-        "2026-11-02: the definition of ndcg@10 on web changed (c → none); figures before it cannot be compared.",
-        "2026-11-02: the judgments of web changed (aaaaaaaaaaa… → bbbbbbbbbbb…); figures before it cannot be compared.",
-    ]
+    assert blocks[1].most == 5
 
 
 def test_a_first_night_has_no_nights():
