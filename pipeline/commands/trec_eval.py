@@ -28,7 +28,7 @@ from rankledger.metrics.preferences import PREFERENCE_NAMES, preference_scores
 from rankledger.metrics.ranking import ap
 from rankledger.pipeline.config.sources import OutputKey
 from rankledger.pipeline.data.joined import Groups, JudgedOutput, Scores
-from rankledger.pipeline.data.trec_files import (
+from rankledger.pipeline.data.rankings import (
     JudgedPreferences,
     join_groups,
     join_preferences,

@@ -19,9 +19,9 @@ from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.files import StoredFile
 from rankledger.pipeline.data.locate import each_file
+from rankledger.pipeline.data.rankings import join_qrels
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
 from rankledger.pipeline.data.rows import InputFile
-from rankledger.pipeline.data.trec_files import join_qrels
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import refusal, write
 

@@ -12,7 +12,7 @@ from rankledger.pipeline.data import files
 from rankledger.pipeline.data.formats.common import PAGE, Kind
 from rankledger.pipeline.data.formats.delimited import last_fields
 from rankledger.pipeline.data.joined import JudgedOutput
-from rankledger.pipeline.data.trec_files import join_groups, join_preferences, join_qrels
+from rankledger.pipeline.data.rankings import join_groups, join_preferences, join_qrels
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import refusal
 
