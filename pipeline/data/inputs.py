@@ -100,8 +100,7 @@ def _read_external(
     workers: Workers,
     before: EvaluatedInputs | None,
 ) -> tuple[ExternalDataset, dict[OutputKey, ExternalOutput | Failure]]:
-    from rankledger.pipeline.data.external_scores import external_dataset, read_external_scores
-    from rankledger.pipeline.data.logs import read_log
+    from rankledger.pipeline.data.external_scores import external_dataset, read_external_scores, read_log
 
     read_scores = read_log if "logs" in dataset.suites else read_external_scores
     calls = [(task, read_scores, task.output.shown, dataset.measures) for task in tasks]
@@ -158,7 +157,7 @@ def _scores(
     )
     odd = None
     if output.weights is not None and output.n_rows_of is not None:
-        from rankledger.pipeline.data.logs import odd_weights
+        from rankledger.pipeline.data.external_scores import odd_weights
 
         n_rows = np.nan_to_num(take(output.n_rows_of))
         odd = odd_weights(take(output.weights), n_rows, external.groups.clusters, output.weighed_by)

@@ -7,6 +7,7 @@ rejected with its file and line.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +29,23 @@ from rankledger.pipeline.data.files import StoredFile, refusing_unreadable, suff
 from rankledger.pipeline.data.formats import FORMATS, format_of, parse
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Kind, count_lines, refuse_surrogates
 from rankledger.pipeline.data.formats.delimited import last_fields
+from rankledger.pipeline.data.formats.json import JsonObject, json_object
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_number, recognise_names
 from rankledger.pipeline.data.formats.parquet import refuse_second_list
 from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
-from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Ids, InputFile, Rows, Spill, merge_rows, row_number
+from rankledger.pipeline.data.rows import (
+    MANY_ROWS,
+    Chunk,
+    ExternalMetrics,
+    Ids,
+    InputFile,
+    Rows,
+    Spill,
+    merge_rows,
+    row_number,
+)
 from rankledger.pipeline.support.arrow import concatenate, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_ahead
@@ -61,6 +73,34 @@ _RANKS = Kind(_RANKING.ids, "rank", _RANKING.trec)
 
 
 T = TypeVar("T")
+
+
+def read_external_metrics(path: str) -> ExternalMetrics:
+    """Return the finite numbers of one JSON file. Nested names are joined by dots: `eval.p95`."""
+    file, *others = find_files(path)
+    if others:
+        raise InputError(f"{path}: matches {1 + len(others)} files; name one JSON file")
+    with file.contents() as contents:
+        text, description = contents.read().to_pybytes(), contents.describe()
+    try:
+        found = json.loads(text, parse_int=float, object_pairs_hook=json_object)
+        numbers = dict(_flatten_numbers(path, found)) if isinstance(found, dict) else {}
+        "".join(numbers).encode()  # half of a surrogate pair is no text
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
+    if not isinstance(found, dict):
+        raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
+    return ExternalMetrics(numbers, description)
+
+
+def _flatten_numbers(path: str, found: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name in found.doubled if isinstance(found, JsonObject) else ():  # either number could be meant
+        raise InputError(f"{path}: is not JSON ('{shorten(name)}' occurs twice); write an object of numbers")
+    for name, value in found.items():
+        if isinstance(value, JsonObject):
+            yield from _flatten_numbers(path, value, f"{prefix}{name}.")
+        elif isinstance(value, float) and math.isfinite(value):
+            yield prefix + name, value
 
 
 def read_judgments(

@@ -325,7 +325,7 @@ def _external_metrics(planned: Plan) -> dict[str, ExternalMetrics]:
     metrics: dict[str, ExternalMetrics] = {}
     for model, file in planned.external_metrics.items():
         try:
-            from rankledger.pipeline.data.external_scores import read_external_metrics
+            from rankledger.pipeline.data.readers import read_external_metrics
 
             metrics[model] = read_external_metrics(file.shown.path)
         except InputError as error:

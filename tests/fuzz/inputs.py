@@ -19,8 +19,8 @@ from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.cache import CacheError, OutputCache, hits_key, judgments_key
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores, score_names
-from rankledger.pipeline.data.logs import read_log
+from rankledger.pipeline.data.external_scores import read_external_scores, read_log, score_names
+from rankledger.pipeline.data.readers import read_external_metrics
 from rankledger.pipeline.data.rows import Rows
 from tests.fuzz.cases import Case, Target
 

@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from rankledger.pipeline.data.external_scores import read_external_metrics
+from rankledger.pipeline.data.readers import read_external_metrics
 from tests.support.data_files import refusal
 
 

@@ -20,9 +20,9 @@ import pytest
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import describe, exists, size_of
-from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores
+from rankledger.pipeline.data.external_scores import read_external_scores
 from rankledger.pipeline.data.locate import find_files
-from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries
+from rankledger.pipeline.data.readers import read_documents, read_external_metrics, read_judgments, read_queries
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import (
     FORMATS,

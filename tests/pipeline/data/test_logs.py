@@ -7,7 +7,7 @@ import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.sources import Source
-from rankledger.pipeline.data.logs import odd_weights, read_log
+from rankledger.pipeline.data.external_scores import odd_weights, read_log
 from tests.support.data_files import json_lines, parquet_table, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")
