@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
-from rankledger.pipeline.data.formats.common import FilePart
-from rankledger.pipeline.data.formats.json import double, written
+from rankledger.pipeline.data.formats.common import FilePart, double
+from rankledger.pipeline.data.formats.json import written
 from rankledger.pipeline.data.formats.layouts import typed_name
 from rankledger.pipeline.data.judgments import Hashes, Judgments, hash_pairs
 from rankledger.pipeline.data.rows import Ids, Rows

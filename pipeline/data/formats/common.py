@@ -353,10 +353,15 @@ def score_in(value: object) -> float:
         return _WORDS[word] if word in _WORDS else number_in(word)
     if not isinstance(value, int | float | decimal.Decimal):
         raise ValueError
+    return double(value)
+
+
+def double(number: float | decimal.Decimal) -> float:
+    """Return the number as a double. A whole one beyond all doubles is infinite."""
     try:
-        return float(value)
-    except OverflowError:  # a whole number beyond all doubles
-        return math.inf if value > 0 else -math.inf
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _number(part: FilePart, number: int, column: str, text: str) -> float:

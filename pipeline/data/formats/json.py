@@ -18,6 +18,7 @@ from rankledger.pipeline.data.formats.common import (
     REMEDIES,
     FilePart,
     Format,
+    double,
     line_position,
     refuse_surrogates,
     row_of,
@@ -32,15 +33,6 @@ from rankledger.pipeline.support.errors import InputError, shorten
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
 _FIRST = 100  # objects by which lists are known
-_AS_JSON = "Set `format: json`, or use a name that ends in .json"
-
-
-def double(number: float) -> float:
-    """Return the number as a double. A whole one beyond all doubles is infinite."""
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
 
 
 def written(value: object) -> str:
@@ -223,29 +215,17 @@ def _first_keys(part: FilePart) -> list[str]:
 
 
 def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
-    rows = ((number, line) for number, line in enumerate(part.lines(), 1) if line.strip())
-    for number, line in rows:
-        if part.head is None and part.format is JSONL and _begins_list(line):
-            raise InputError(f"{part.path}: found a JSON list in place of one object a line. {_AS_JSON}")
-        yield number, line
-        break
-    yield from rows
-
-
-def _begins_list(line: bytes) -> bool:
-    """Return whether the line begins a list, or a list of objects. Lines of lists of values do not."""
-    try:
-        rows = json.loads(line)
-    except (ValueError, RecursionError):
-        return line.lstrip()[:1] == b"["
-    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    yield from ((number, line) for number, line in enumerate(part.lines(), 1) if line.strip())
 
 
 def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in _lines(part):
-        found = load_json(part.at(number), line, "fix the line", json_object)
+        is_list = line.lstrip()[:1] == b"["  # which may go on in the next line
+        found = None if is_list else load_json(part.at(number), line, "fix the line", json_object)
         if not isinstance(found, JsonObject):
-            raise InputError(f"{part.at(number)}: expected one object a line, found {written(found)}; fix the line")
+            text = shorten(line.decode(errors="replace").strip())
+            advice = "fix the line, or set format: json"
+            raise InputError(f"{part.at(number)}: expected one object a line, found {text}; {advice}")
         for name in names:
             if name in found.doubled:
                 raise InputError(f"{part.at(number)}: '{shorten(name)}' occurs twice; keep one")

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from rankledger.pipeline.config.sources import InMemory
 from rankledger.pipeline.data.files import first_line
-from rankledger.pipeline.data.formats.common import FilePart, Format
-from rankledger.pipeline.data.formats.json import double
+from rankledger.pipeline.data.formats.common import FilePart, Format, double
 from rankledger.pipeline.data.formats.layouts import KeyChain, find_columns
 from rankledger.pipeline.data.formats.parquet import chains_of, lists_of, plain_table, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.rows import InputFile, row_number

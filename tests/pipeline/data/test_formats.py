@@ -386,7 +386,7 @@ def test_a_line_that_is_no_json_object_is_refused(line):
     message = refused(f"{good}\n{line}\n{good}", "a.jsonl")
 
     assert names_place(message, "a.jsonl", 3)
-    assert message.endswith("fix the line")
+    assert "fix the line" in message
 
 
 def test_a_key_that_is_missing_from_a_line_is_refused_with_those_found():

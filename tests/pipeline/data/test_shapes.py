@@ -60,7 +60,7 @@ def test_a_list_under_the_ending_of_json_lines():
     text = json.dumps(FRAME.to_dict("records"), indent=1)
 
     assert refusal(read_ranking, named(text, "r.jsonl")) == (
-        "r.jsonl: found a JSON list in place of one object a line. Set `format: json`, or use a name that ends in .json"
+        "r.jsonl:1: expected one object a line, found [; fix the line, or set format: json"
     )
 
 
