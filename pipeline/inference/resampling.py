@@ -496,7 +496,7 @@ class RatioColumns:
     def _rounded(self) -> Floats:
         return round_to_exact(self.numbers, self.bounds)
 
-    @property
+    @cached_property
     def _ends(self) -> npt.NDArray[np.int64]:
         return np.cumsum([ratio.n_sums for ratio in self.ratios])
 

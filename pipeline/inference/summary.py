@@ -224,13 +224,14 @@ def recall_levels(profile: Profile) -> tuple[Measure, ...]:
     return tuple(Measure.parse(f"iprec(recall={tenths / 10:g})", profile) for tenths in range(11))
 
 
-def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: IntervalRule) -> Iterator[CurvePoint]:
-    """Yield the points of each model's curve, from its scores by `recall_levels`."""
-    for scores in results:
-        for measure in scores.measures:
+def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: IntervalRule) -> list[CurvePoint]:
+    """Return the points of each model's curve, from its scores by `recall_levels`."""
+    points: dict[tuple[str, Measure], CurvePoint] = {}
+    for measure in dict.fromkeys(measure for scores in results for measure in scores.measures):
+        for scores in results:  # model by model the sums of each measure would be drawn again and again
             resampled = sample.figure(scores.model, measure)
             low, high = rule.of(resampled)
-            yield CurvePoint(
+            points[scores.model, measure] = CurvePoint(
                 dataset=scores.dataset,
                 model=scores.model,
                 curve="precision",
@@ -240,6 +241,7 @@ def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: Interva
                 ci_high=high,
                 n_queries=resampled.n_queries,
             )
+    return [points[scores.model, measure] for scores in results for measure in scores.measures]
 
 
 def with_ranks(

@@ -3,10 +3,16 @@
 import csv
 from pathlib import Path
 
+import numpy as np
+
 import rankledger
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.inference.summary import recall_levels
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.inference.resampling import BootstrapDraws, Settings
+from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.summary import IntervalRule, precision_by_recall, recall_levels
 from rankledger.pipeline.record.folder import read_record
+from tests.pipeline.inference.made_up_samples import CONVENTIONS, ONE, scores
 from tests.support.generated_data import search_collection, write_config
 
 WEB = search_collection(50, n_queries=40)
@@ -30,6 +36,22 @@ def test_eleven_levels():
 
 def test_a_mean_over_the_orders_of_ties_has_no_curve():
     assert recall_levels(PROFILES["trec_eval"].with_conventions(ties="expected")) == ()
+
+
+def test_each_level_is_drawn_once_for_all_models(monkeypatch):
+    """There is room for the sums of one level at a time."""
+    levels = recall_levels(PROFILES["trec_eval"])[:3]
+    rng = np.random.default_rng(8)
+    results = [scores(model, rng.random((3, 20)), levels) for model in "abcd"]
+    settings = Settings(100, 0, ONE, together=4 * 101)
+    both = Sample([scores("a", rng.random(20))], CONVENTIONS, Groups(), settings, whole=results)
+    begun, begin = [], BootstrapDraws.begin
+    monkeypatch.setattr(BootstrapDraws, "begin", lambda *asked: begun.append(asked) or begin(*asked))
+
+    points = precision_by_recall(both, results, IntervalRule("percentile", 0.95))
+
+    assert [(point.model, point.at) for point in points] == [(model, at) for model in "abcd" for at in (0, 0.1, 0.2)]
+    assert len(begun) == 3
 
 
 def test_a_point_is_the_estimate_of_its_measure(tmp_path):
