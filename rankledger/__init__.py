@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from rankledger.metrics.block import JudgedBlock, Terms, from_terms
     from rankledger.metrics.measure import Measure
     from rankledger.metrics.metric import Metric
-    from rankledger.pipeline.commands.browse import find, list_evaluations, load
+    from rankledger.pipeline.commands.browse import FigureMatch, RecordList, find, list_evaluations, load
     from rankledger.pipeline.commands.evaluate import Evaluation, evaluate, evaluate_config, validate
     from rankledger.pipeline.commands.explain import explain
     from rankledger.pipeline.commands.nightly import nightly
     from rankledger.pipeline.commands.plan import plan
+    from rankledger.pipeline.commands.prune import PruneResult, prune
     from rankledger.pipeline.commands.report import export, report
-    from rankledger.pipeline.commands.reproduce import reproduce
-    from rankledger.pipeline.commands.upkeep import TaggedOutputs, Verification, accept, prune, tag_outputs, verify
+    from rankledger.pipeline.commands.reproduce import Reproduction, reproduce
+    from rankledger.pipeline.commands.upkeep import TaggedOutputs, Verification, accept, tag_outputs, verify
     from rankledger.pipeline.data.inputs import Validation
     from rankledger.pipeline.delivery.outbox import SyncResult, sync
     from rankledger.pipeline.explain import Explanation
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.history.comparison import ComparisonReport, PowerPlan
     from rankledger.pipeline.history.history import History, history
     from rankledger.pipeline.history.lookup import Accepted
-    from rankledger.pipeline.record.upkeep import FigureMatch, PruneResult, RecordList, Reproduction
     from rankledger.pipeline.report import TableStyle
     from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError
 
@@ -81,14 +81,15 @@ _MODULES = {
     "metrics.block": ("JudgedBlock", "Terms", "from_terms"),
     "metrics.measure": ("Measure",),
     "metrics.metric": ("Metric",),
-    "pipeline.commands.browse": ("find", "list_evaluations", "load"),
+    "pipeline.commands.browse": ("FigureMatch", "RecordList", "find", "list_evaluations", "load"),
     "pipeline.commands.evaluate": ("Evaluation", "evaluate", "evaluate_config", "validate"),
     "pipeline.commands.explain": ("explain",),
     "pipeline.commands.nightly": ("nightly",),
     "pipeline.commands.plan": ("plan",),
+    "pipeline.commands.prune": ("PruneResult", "prune"),
     "pipeline.commands.report": ("export", "report"),
-    "pipeline.commands.reproduce": ("reproduce",),
-    "pipeline.commands.upkeep": ("TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"),
+    "pipeline.commands.reproduce": ("Reproduction", "reproduce"),
+    "pipeline.commands.upkeep": ("TaggedOutputs", "Verification", "accept", "tag_outputs", "verify"),
     "pipeline.data.inputs": ("Validation",),
     "pipeline.delivery.outbox": ("SyncResult", "sync"),
     "pipeline.explain": ("Explanation",),
@@ -96,7 +97,6 @@ _MODULES = {
     "pipeline.history.lookup": ("Accepted",),
     "pipeline.history.comparison": ("ComparisonReport", "PowerPlan"),
     "pipeline.history.history": ("History", "history"),
-    "pipeline.record.upkeep": ("FigureMatch", "PruneResult", "RecordList", "Reproduction"),
     "pipeline.report": ("TableStyle",),
     "pipeline.support.errors": ("InputError", "InputWarning", "LockedError"),
 }

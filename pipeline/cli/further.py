@@ -172,8 +172,7 @@ def find(published: str, as_json: bool, **arguments: Any) -> None:
     Example:
         rankledger find 0.4312 --measure ndcg@10
     """
-    from rankledger.pipeline.commands.browse import find
-    from rankledger.pipeline.report.changes import figure_matches
+    from rankledger.pipeline.commands.browse import figure_matches, find
 
     figures = find(published, **arguments)
     if as_json:
@@ -335,8 +334,7 @@ def accept(record: str, **arguments: Any) -> None:
         rankledger accept last --name nightly --reason "new index"
         rankledger accept 2026-11-20 --model bm25 --failed --reason "checked"
     """
-    from rankledger.pipeline.commands.upkeep import accept
-    from rankledger.pipeline.report.messages import acceptance
+    from rankledger.pipeline.commands.upkeep import accept, acceptance
 
     accepted = accept(record, **arguments)
     terminal.print_lines(*acceptance(accepted))
@@ -422,8 +420,7 @@ def prune(**arguments: Any) -> None:
     Example:
         rankledger prune --keep-days 90
     """
-    from rankledger.pipeline.commands.upkeep import prune
-    from rankledger.pipeline.report.messages import pruning_lines
+    from rankledger.pipeline.commands.prune import prune, pruning_lines
 
     pruned = prune(**arguments)
     terminal.print_lines(*pruning_lines(pruned))
@@ -447,8 +444,7 @@ def verify(record: str, **arguments: Any) -> None:
         rankledger verify last --name nightly
         rankledger verify 20261120T020000Z-nightly-1f0c9a2b
     """
-    from rankledger.pipeline.commands.upkeep import verify
-    from rankledger.pipeline.report.messages import verification
+    from rankledger.pipeline.commands.upkeep import verification, verify
 
     verified = verify(record, **arguments)
     terminal.print_lines(verification(verified.record, verified.n_files, verified.witnesses))
@@ -476,8 +472,7 @@ def reproduce(record: str, as_json: bool, **arguments: Any) -> None:
         rankledger reproduce last --name nightly
         rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b
     """
-    from rankledger.pipeline.commands.reproduce import reproduce
-    from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
+    from rankledger.pipeline.commands.reproduce import reproduce, reproduction_data, reproduction_lines
 
     reproduction = reproduce(record, **arguments)
     if as_json:
@@ -500,8 +495,7 @@ def list_evaluations(as_json: bool, **arguments: Any) -> None:
     Example:
         rankledger list --name quickstart
     """
-    from rankledger.pipeline.commands.browse import list_evaluations
-    from rankledger.pipeline.report.changes import record_list
+    from rankledger.pipeline.commands.browse import list_evaluations, record_list
 
     evaluations = list_evaluations(**arguments)
     if as_json:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,126 @@ from rankledger.pipeline.record.folder import RecordEntry, read_record, scan_rec
 from rankledger.pipeline.record.receipts import Receipt, read_receipt
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import Records, open_records
-from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
 from rankledger.pipeline.record.workspace import Workspace, open_record
+from rankledger.pipeline.report.tables import interval_text
+from rankledger.pipeline.report.text_table import Table, TerminalText, byte_size
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.text import counted
 
 if TYPE_CHECKING:
     from rankledger.metrics.metric import Metric
+
+
+_FIGURES = 50  # that round to a published one: more were published with too few digits to tell
+
+
+@dataclass(frozen=True)
+class RecordList:
+    """Evaluations, most recent first.
+
+    Attributes:
+        place: Location of the records.
+        evaluations: A dictionary each: `evaluation_id`, `name`, `date` (its night), `repeats` (the evaluation that it
+            repeats, or None), `n_models`, `n_datasets`, `n_failures` (outputs that are missing or were rejected),
+            `gates` (effect of all gates, empty if there are none), `delivered` (time of its delivery to MLflow, or
+            None), `wanted` (True if it should be logged to MLflow) and `size` (bytes of its files).
+        remarks: Lines about records that were skipped.
+    """
+
+    place: str
+    evaluations: tuple[Mapping[str, Any], ...]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FigureMatch:
+    """Possible origins of a published figure.
+
+    Attributes:
+        published: Figure as it was written.
+        measure: Measure that was asked for. None for all.
+        n_records: Records that were searched.
+        figures: Figures that round to it, most recent first. A dictionary each: the attributes of `Estimate`, and
+            `evaluation_id`, `date` (its night) and `fingerprint` (of the measure's definition, empty if unknown).
+        remarks: Lines about records that were skipped.
+    """
+
+    published: str
+    measure: str | None
+    n_records: int
+    figures: tuple[Mapping[str, Any], ...]
+    remarks: tuple[str, ...] = ()
+
+
+def record_list(records: RecordList, *, width: int) -> str:
+    """Return a row per evaluation, the most recent first."""
+    headers = ("evaluation", "night", "models", "datasets", "gates", "failures", "MLflow", "size")
+    rows = [
+        (
+            entry["evaluation_id"],
+            entry["date"] + (" again" if entry["repeats"] else ""),
+            str(entry["n_models"]),
+            str(entry["n_datasets"]),
+            entry["gates"],
+            str(entry["n_failures"] or ""),
+            "delivered" if entry["delivered"] is not None else "not yet" if entry["wanted"] else "",
+            byte_size(entry["size"]),
+        )
+        for entry in records.evaluations
+    ]
+    title = f"{records.place}: {counted(len(rows), 'evaluation')}"
+    optional = ("size", "datasets", "models", "failures")
+    words = ("night", "gates", "MLflow")
+    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
+    return _lines_text([table], records.remarks, width)
+
+
+def figure_matches(match: FigureMatch, *, width: int) -> str:
+    """Return a row per figure that rounds to the published one, the most recent first."""
+    if not match.figures:
+        by = f" by {match.measure}" if match.measure else ""
+        none = f"no figure{by} in {counted(match.n_records, 'record')} rounds to {match.published}"
+        return _lines_text([], [none, *match.remarks], width)
+    names = ("evaluation_id", "date", "dataset", "model", "slice", "measure")
+    headers = ("evaluation", "night", *names[2:], "figure", "interval", "also in")
+    alike: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}  # the same figure in several records, the last first
+    for line in match.figures:
+        key = (*(line[name] for name in names[2:]), line["fingerprint"], line["estimate"], line["ci_low"])
+        alike.setdefault(key, []).append(line)
+    rows = tuple(
+        (
+            *(lines[0][name] for name in names),
+            *(f"{lines[0]['estimate']:.6f}", interval_text(lines[0]["ci_low"], lines[0]["ci_high"])),
+            f"{len(lines) - 1:,} earlier" if len(lines) > 1 else "",
+        )
+        for lines in list(alike.values())[:_FIGURES]
+    )
+    among = f"{len(match.figures):,} in {counted(match.n_records, 'record')}"
+    title = f"{match.measure or 'figure'} that rounds to {match.published}: {among}"
+    words, optional = ("night", *names[2:], "also in"), ("interval", "night", "slice")
+    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
+    left_out = {
+        name for name, is_left in (("measure", match.measure), ("also in", not any(r[-1] for r in rows))) if is_left
+    }
+    table = table.only([name for name in headers if name not in left_out])
+    return _lines_text([table], [*_match_notes(match, len(alike)), *match.remarks], width)
+
+
+def _match_notes(match: FigureMatch, n_rows: int) -> Iterator[str]:
+    if n_rows > _FIGURES:
+        yield f"{n_rows - _FIGURES:,} more; --json has all"
+    for measure in dict.fromkeys(line["measure"] for line in match.figures):
+        definitions = dict.fromkeys(line["fingerprint"] for line in match.figures if line["measure"] == measure)
+        if len(definitions) > 1:
+            yield f"{measure} has {len(definitions)} definitions in these records: {', '.join(definitions)}"
+
+
+def _lines_text(tables: Sequence[Table], lines: Sequence[str], width: int) -> str:
+    text = TerminalText(width=width)
+    for table in tables:
+        text.add_table(table)
+    text.add(*lines)
+    return str(text)
 
 
 def load(
@@ -119,22 +233,22 @@ def _find_receipt(entry: RecordEntry, workspace: Workspace, unreachable: dict[st
     return receipt
 
 
-def _summary(entry: RecordEntry, workspace: Workspace, unreachable: dict[str, str]) -> RecordSummary:
+def _summary(entry: RecordEntry, workspace: Workspace, unreachable: dict[str, str]) -> dict[str, Any]:
     manifest = entry.manifest
     receipt = _find_receipt(entry, workspace, unreachable)
-    return RecordSummary(
-        evaluation_id=entry.evaluation_id,
-        name=manifest.name,
-        date=entry.manifest.night,
-        repeats=manifest.repeats,
-        n_models=len(manifest.models),
-        n_datasets=len(manifest.datasets),
-        n_failures=len(manifest.failures),
-        gates=overall_effect(entry.record.verdicts),
-        delivered=None if receipt is None else receipt.delivered,
-        wanted=manifest.is_tracked,
-        size=entry.size,
-    )
+    return {
+        "evaluation_id": entry.evaluation_id,
+        "name": manifest.name,
+        "date": entry.manifest.night,
+        "repeats": manifest.repeats,
+        "n_models": len(manifest.models),
+        "n_datasets": len(manifest.datasets),
+        "n_failures": len(manifest.failures),
+        "gates": overall_effect(entry.record.verdicts),
+        "delivered": None if receipt is None else receipt.delivered,
+        "wanted": manifest.is_tracked,
+        "size": entry.size,
+    }
 
 
 _FARTHEST = 400  # powers of ten: doubles end before
@@ -190,15 +304,12 @@ def _range(published: str) -> tuple[Decimal, Decimal]:
     return (value - half) / share, (value + half) / share
 
 
-def _figures(entry: RecordEntry, measure: str | None, low: Decimal, high: Decimal) -> Iterator[RecordedFigure]:
+def _figures(entry: RecordEntry, measure: str | None, low: Decimal, high: Decimal) -> Iterator[dict[str, Any]]:
     for line in entry.lines(measure):
         if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
-            yield RecordedFigure(
-                **vars(line),
-                evaluation_id=entry.evaluation_id,
-                date=entry.manifest.night,
-                fingerprint=entry.manifest.fingerprint(line.dataset, line.measure) or "",
-            )
+            fingerprint = entry.manifest.fingerprint(line.dataset, line.measure) or ""
+            names = {"evaluation_id": entry.evaluation_id, "date": entry.manifest.night, "fingerprint": fingerprint}
+            yield {**vars(line), **names}
 
 
 def formats(*, own: bool = False) -> str:

@@ -6,26 +6,41 @@ Settings are those of the manifest. The output cache, MLflow and gates are not u
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+
+from rankledger.metrics.block import Bools
+from rankledger.pipeline.config.sources import PlannedDataset, Source
+from rankledger.pipeline.data.rows import InputFile, short_digest
+from rankledger.pipeline.record.evaluation import TABLES, Evaluation
+from rankledger.pipeline.record.manifest import Manifest
+from rankledger.pipeline.record.manifest_parts import Environment
+from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in
+from rankledger.pipeline.record.tables import damaged_files, is_text, lines_in
+from rankledger.pipeline.support.arrow import numpy_of
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.support.text import counted
+
+if TYPE_CHECKING:
+    pass
+
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, Task
-from rankledger.pipeline.config.sources import IN_MEMORY, PlannedDataset, Source
+from rankledger.pipeline.config.sources import IN_MEMORY
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.locate import MovedFiles, link_files, most_alike
-from rankledger.pipeline.data.rows import InputFile, short_digest
-from rankledger.pipeline.history.changes import changed_figures, definition_differences, other_code, other_versions
+from rankledger.pipeline.history.changes import definition_differences, other_code, other_versions
 from rankledger.pipeline.history.references import record_of
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, write_record
-from rankledger.pipeline.record.manifest import Manifest
-from rankledger.pipeline.record.manifest_parts import Environment
-from rankledger.pipeline.record.tables import damaged_files
-from rankledger.pipeline.record.upkeep import FIGURES, ChangedInput, MovedFigure, Reproduction, read_figures
 from rankledger.pipeline.record.workspace import (
     Opened,
     Workspace,
@@ -36,11 +51,195 @@ from rankledger.pipeline.record.workspace import (
 )
 from rankledger.pipeline.run import compute
 from rankledger.pipeline.support.environment import environment
-from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.support.progress import each
 
 _ROLES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
+
+
+_MOVED = 10  # figures that moved
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Result of evaluating a record again.
+
+    Attributes:
+        record: Record.
+        verdict: `identical` (same bytes of the same inputs), `equal` (every figure within 1e-12), or `different`.
+        files: Files of the record that were compared.
+        n_figures: Numbers in the files whose bytes differ.
+        moved: Changed cells, the summary's first, limited to a readable number. A dictionary each: `file`, `row` (names
+            of its row, such as (dataset, model, slice, measure), empty for a whole column), `column` (empty for a whole
+            row), `before` and `after` (None if there was or is none).
+        n_moved: Number of all changed cells.
+        n_found: Input files that were found at another path.
+        inputs: Inputs that changed. A dictionary each: `what` (its owner, such as `judgments of web`), `recorded` and
+            `found` (paths), `recorded_digest` and `found_digest`.
+        versions: Versions of then and now, such as `numpy 2.4.6 → 2.3.5`.
+        definitions: Measures whose definition changed.
+        code: Differences of the config's repository.
+        failures: Outputs that could not be evaluated again, and why.
+    """
+
+    record: Path
+    verdict: Literal["identical", "equal", "different"]
+    files: tuple[str, ...]
+    n_figures: int
+    moved: tuple[Mapping[str, Any], ...]
+    n_moved: int
+    n_found: int
+    inputs: tuple[Mapping[str, str], ...]
+    versions: tuple[str, ...]
+    definitions: tuple[str, ...]
+    code: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+_LINES = {table.file: table.row for name, table in TABLES.items() if name not in ("changes", "verdicts")}
+
+
+FIGURES = (*_LINES, SCORES, REPLICATES)
+
+
+"""The files that the same inputs, config and seed give byte by byte, the shortest first."""
+
+
+_KEYS = ("dataset", "model", "replicate", "baseline", "slice", "measure", "query_id", "curve", "at")
+
+
+"""What a row is called by, where it has them."""
+
+
+def read_figures(path: Path) -> pa.Table:
+    """Return the rows of a file of a record: their names, numbers and words."""
+    kind = _LINES.get(path.name)
+    if kind is None:
+        return scores_in(path)
+    try:
+        lines = lines_in(path.read_bytes(), kind, path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
+    return pa.table(
+        {
+            name: pa.array([getattr(line, name) for line in lines], pa.string() if is_text(type_) else pa.float64())
+            for name, type_ in get_type_hints(kind).items()
+        }
+    )
+
+
+def count_figures(table: pa.Table) -> int:
+    """Return the number of figures in a table, without blank cells."""
+    return sum(
+        len(column) - column.null_count
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name not in _KEYS and pa.types.is_floating(column.type)
+    )
+
+
+TOLERANCE = 1e-12
+"""Figures a and b are equal where |a - b| <= TOLERANCE · max(1, |a|, |b|): absolute up to 1, relative beyond."""
+
+
+def changed_figures(file: str, before: pa.Table, after: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield changed cells, row by row of each column of `before`. See `Reproduction.moved`."""
+    recorded, current = (_rows_by_name(table) for table in (before, after))
+    yield from (_moved_cell(file, row, "", "a row", None) for row in recorded if row not in current)
+    yield from (_moved_cell(file, row, "", None, "a row") for row in current if row not in recorded)
+    shared = [row for row in recorded if row in current]
+    ours, theirs = ([rows[row] for row in shared] for rows in (recorded, current))
+    for column in before.column_names:
+        if column in _KEYS:
+            continue
+        if column not in after.column_names:
+            yield _moved_cell(file, (), column, "a column", None)
+            continue
+        one, other = before[column].combine_chunks().take(ours), after[column].combine_chunks().take(theirs)
+        cells = one.to_pylist(), other.to_pylist()
+        if pa.types.is_floating(one.type):
+            places = np.flatnonzero(~_equal(one, other)).tolist()
+        else:
+            places = [place for place, (was, now) in enumerate(zip(*cells, strict=True)) if was != now]
+        for place in places:
+            yield _moved_cell(file, shared[place], column, cells[0][place], cells[1][place])
+
+
+def _rows_by_name(table: pa.Table) -> dict[tuple[str, ...], int]:
+    names = [map(str, table[name].to_pylist()) for name in _KEYS if name in table.column_names]
+    return {row: place for place, row in enumerate(zip(*names, strict=True))}
+
+
+def _moved_cell(file: str, row: tuple[str, ...], column: str, before: Any, after: Any) -> dict[str, Any]:
+    return {"file": file, "row": row, "column": column, "before": before, "after": after}
+
+
+def _equal(before: pa.Array, after: pa.Array) -> Bools:
+    blank, other_blank = (np.array(column.is_null().to_pylist(), dtype=bool) for column in (before, after))
+    one, other = (numpy_of(column.fill_null(math.nan), np.float64) for column in (before, after))
+    scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are close to themselves alone
+        near = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
+    close = (one == other) | near
+    undefined = np.isnan(one) & np.isnan(other)
+    equal: Bools = (blank & other_blank) | (~blank & ~other_blank & (close | undefined))
+    return equal
+
+
+def reproduction_lines(result: Reproduction) -> list[str]:
+    """Return the verdict, the causes, and the first values that differ."""
+    lines = [_verdict(result), *_causes(result), *_figures(result)]
+    if result.n_found:
+        lines.append(f"{counted(result.n_found, 'file')} of the inputs moved, and were found")
+    return [*lines, f"record: {result.record}"]
+
+
+def reproduction_data(result: Reproduction) -> dict[str, Any]:
+    """Return a reproduction as JSON can hold it. NaN is the text `nan`."""
+    moved = [
+        {**figure, "before": _plain(figure["before"]), "after": _plain(figure["after"])} for figure in result.moved
+    ]
+    return asdict(result) | {"record": str(result.record), "moved": moved}
+
+
+def _verdict(result: Reproduction) -> str:
+    if result.verdict == "different":
+        difference = "the inputs changed, but every figure is the same"
+        if result.failures:
+            difference = "it cannot be evaluated as it was"
+        if result.n_moved:
+            difference = f"{result.n_moved:,} of {result.n_figures:,} figures moved"
+        return f"different: {difference}"
+    same = "" if result.verdict == "identical" else f": all {result.n_figures:,} figures are the same to 1e-12"
+    versions = f", with {', '.join(result.versions)}" if result.versions else ""
+    return f"{result.verdict}{same}{versions}"
+
+
+def _causes(result: Reproduction) -> Iterator[str]:
+    for changed in result.inputs:
+        recorded, present = changed["recorded"], changed["found"]
+        where = recorded if recorded == present else f"{recorded}, now {present}"
+        digests = f"{short_digest(changed['recorded_digest'])} then, {short_digest(changed['found_digest'])} now"
+        yield f"input: {changed['what']}: {where} ({digests})"
+    yield from (f"not evaluated: {line}" for reason in result.failures for line in reason.splitlines())
+    if result.verdict == "different":
+        yield from (f"version: {version}" for version in result.versions)
+    yield from (f"definition: {definition}" for definition in result.definitions)
+    yield from (f"code: {code}" for code in result.code)
+    causes = (result.inputs, result.failures, result.versions, result.definitions, result.code)
+    if result.verdict == "different" and not any(causes):
+        yield "nothing that the record knows of has changed: neither input, version, definition nor code"
+
+
+def _figures(result: Reproduction) -> Iterator[str]:
+    for moved in result.moved[:_MOVED]:
+        cell = " ".join(filter(None, (moved["file"], *moved["row"], moved["column"])))
+        before, after = ("none" if value is None else value for value in (moved["before"], moved["after"]))
+        yield f"{cell}: {before} → {after}"
+    if result.n_moved > _MOVED:
+        yield f"… and {result.n_moved - _MOVED:,} more"
+
+
+def _plain(value: float | str | None) -> float | str | None:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def locate(planned: Plan, record: Evaluation, *, folder: Path | None, scratch: Path) -> tuple[Plan, _Locator]:
@@ -67,7 +266,7 @@ def locate(planned: Plan, record: Evaluation, *, folder: Path | None, scratch: P
 class _Locator:
     def __init__(self, record: Evaluation, moved: MovedFiles | None, scratch: Path) -> None:
         self.missing: list[str] = []
-        self.changed: dict[ChangedInput, None] = {}  # in their order
+        self.changed: list[dict[str, str]] = []
         self.n_moved = 0
         self._record = record
         self._recorded = evaluated_inputs(record).outputs
@@ -109,7 +308,9 @@ class _Locator:
             return file
         for before, after in zip(recorded, found, strict=True):
             if before.digest != after.digest:
-                self.changed[ChangedInput(what, before.path, after.path, before.digest, after.digest)] = None
+                names = {"what": what, "recorded": before.path, "found": after.path}
+                changed = {**names, "recorded_digest": before.digest, "found_digest": after.digest}
+                self.changed += [changed] if changed not in self.changed else []
         paths, known = [entry.path for entry in found], [entry.path for entry in here]
         self.n_moved += len({*paths} - {*known})
         if paths == known or any(map(is_url, paths)):  # what is at a URL cannot be linked, and is read as it is there
@@ -213,7 +414,7 @@ def _compared(
     files = tuple(name for name in FIGURES if name in before.files)
     unlike = [name for name in files if again and not _same_bytes(recorded.path / name, again.path / name)]
     moved = [*_moved(recorded.path, again.path, unlike)] if again else []
-    n_figures = sum(read_figures(recorded.path / name).n_figures for name in unlike)
+    n_figures = sum(count_figures(read_figures(recorded.path / name)) for name in unlike)
     config = config_of(recorded)
     now = Environment.model_validate(environment(repository))
     now = now if config.is_file() else now.model_copy(update={"git": None})  # else another repository's commit
@@ -242,9 +443,9 @@ def _same_bytes(one: Path, other: Path) -> bool:
     return other.is_file() and one.read_bytes() == other.read_bytes()
 
 
-def _moved(before: Path, after: Path, names: list[str]) -> Iterator[MovedFigure]:
+def _moved(before: Path, after: Path, names: list[str]) -> Iterator[dict[str, Any]]:
     for name in names:
         if (after / name).is_file():
-            yield from changed_figures(read_figures(before / name), read_figures(after / name))
+            yield from changed_figures(name, read_figures(before / name), read_figures(after / name))
         else:
-            yield MovedFigure(name, (), "", "a file", None)
+            yield _moved_cell(name, (), "", "a file", None)

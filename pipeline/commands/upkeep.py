@@ -1,48 +1,57 @@
-"""Functions that accept, verify and prune records, and tag model versions with their outputs.
-
-The steps of deleting a record can stop anywhere. The next call continues.
-"""
+"""Functions that accept and verify records, and tag model versions with their outputs."""
 
 from __future__ import annotations
 
-from collections import Counter
+import shlex
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankledger.pipeline.history.lookup import Accepted
+from rankledger.pipeline.record.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    pass
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from rankledger.pipeline.config.paths import split_reference
-from rankledger.pipeline.config.schema import Tracking, load
+from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.delivery.mlflow.promotion import digest_outputs
 from rankledger.pipeline.gates.verdicts import overall_effect
-from rankledger.pipeline.history.lookup import (
-    ACCEPTED,
-    Acceptance,
-    Accepted,
-    failures_of,
-    read_accepted,
-    write_accepted,
-)
+from rankledger.pipeline.history.lookup import ACCEPTED, Acceptance, failures_of, read_accepted, write_accepted
 from rankledger.pipeline.history.references import record_of
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of
-from rankledger.pipeline.record.manifest import MANIFEST, begun
-from rankledger.pipeline.record.mlflow_stores import Stores, open_existing_store, open_for_reading, tracking_of
-from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
-from rankledger.pipeline.record.store import Records, digest_of, forget_own
+from rankledger.pipeline.record.manifest import MANIFEST
+from rankledger.pipeline.record.mlflow_stores import open_for_reading, tracking_of
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records, digest_of
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
-from rankledger.pipeline.record.upkeep import (
-    PrunedRecord,
-    PruneResult,
-    clear_leftovers,
-    reasons_to_stay,
-    stored_records,
-)
 from rankledger.pipeline.record.workspace import Workspace, open_config
 from rankledger.pipeline.support.environment import person
-from rankledger.pipeline.support.errors import InputError, TrackingError, likely
-from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.support.errors import InputError, likely
+
+
+def acceptance(accepted: Accepted) -> list[str]:
+    """Return a line per accepted model with the replaced record, and the file to commit."""
+    lines = []
+    for model, entry in accepted.entries.items():
+        before = accepted.replaced.get(model)
+        instead = f", instead of {before.record} ({before.reason}; {before.by}, {before.accepted})" if before else ""
+        lines.append(f"{model}: {entry.record}{instead}")
+    of = {"": "it has no gates", "pass": "its gates passed"}.get(accepted.gates, f"its gates came to: {accepted.gates}")
+    overrides = "".join(f" --set {shlex.quote(text)}" for text in accepted.overrides)
+    lines.append(of + (f"; evaluated with{overrides}" if overrides else ""))
+    return [*lines, f"written to {accepted.file}; commit it"]
+
+
+def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
+    """Return a line on what confirms that a record is unchanged."""
+    agree = "there is no receipt and no run of MLflow to compare the manifest with"
+    if witnesses:
+        agree = f"the manifest is that of {' and '.join(witnesses)}"
+    return f"{record}: all {n_files} files are as the manifest says; {agree}"
 
 
 def accept(
@@ -201,111 +210,6 @@ def _logged(record: Evaluation, workspace: Workspace) -> dict[str, str]:
     with open_for_reading(tracking, workspace) as store:
         digests = store.ask("logged_digests", evaluation_id=evaluation_id, name=name)
     return {f"the run {run_id} of MLflow": digest for run_id, digest in digests.items()}
-
-
-_NO_CONFIG = "the config with the accepted records was not found; name it with --config"
-_FIRST = datetime(1, 1, 1, tzinfo=UTC)
-_CUT_SHORT = timedelta(days=1)  # after which nobody is still at work on what is half written or half deleted
-
-
-def prune(
-    *,
-    keep_days: int,
-    delete: bool = False,
-    tracking: bool = True,
-    configs: Sequence[str | Path] = (),
-    runs_dir: str | Path = "runs",
-    records: str | None = None,
-    tracking_uri: str | None = None,
-    now: datetime | None = None,
-) -> PruneResult:
-    """Delete, or list, old records and cached files that nothing needs.
-
-    Args:
-        keep_days: Keep records newer than this many days, and cached files used since then.
-        delete: True deletes them.
-        tracking: True deletes the MLflow runs, too.
-        configs: Further configs of the evaluations. Records in their lists of accepted records are kept.
-        runs_dir: Runs folder.
-        records: Records location, by default as in the evaluated config.
-        tracking_uri: Tracking store of the runs. By default the one in each record's config.
-        now: Time from which days are counted.
-
-    Raises:
-        InputError: A list of accepted records, a config, or a record that a kept one was compared with cannot be read.
-        OSError: A file cannot be deleted, or the records location cannot be reached.
-    """
-    now = now or datetime.now(UTC)
-    before = now - timedelta(days=min(keep_days, (now - _FIRST).days))
-    if records is None and len(configs) == 1:
-        records = str(configs[0])
-    workspace = Workspace.open(runs_dir, records, tracking_uri, wanted="" if records else None)
-    going, stays = _sorted_out(workspace, before, configs, tracking=tracking)
-    failures: list[str] = []
-    if delete:
-        with Stores(open_existing_store, workspace) as stores:
-            progress = each("Deleting", going, len(going), "records")
-            going = [found for found in progress if _delete(found, workspace, stores, failures)]
-        clear_left_behind(workspace.records, workspace.runs_dir)
-        clear_leftovers(workspace.records, before=now - _CUT_SHORT)
-    sizes = []
-    for path in workspace.cache.unused_since(before):
-        with suppress(FileNotFoundError):  # another process may delete it, too
-            sizes.append(path.stat().st_size)
-        if delete:
-            path.unlink(missing_ok=True)
-            for folder in path.parents[:2]:  # nothing may be left in them
-                with suppress(OSError):
-                    folder.rmdir()
-    return PruneResult(before, delete, tuple(going), len(sizes), sum(sizes), stays, tuple(failures))
-
-
-def _sorted_out(
-    workspace: Workspace, before: datetime, configs: Sequence[str | Path], *, tracking: bool
-) -> tuple[list[PrunedRecord], Counter[str]]:
-    records = workspace.records
-    stored = [*stored_records(records)]
-    beside = {config_of(found.record).parent for found in stored} | {Path(config).parent for config in configs}
-    lists = [read_accepted(folder / ACCEPTED) for folder in sorted(beside)]
-    accepted = {entry.record for entries in lists for models in entries.values() for entry in models.values()}
-    reasons = reasons_to_stay(stored, records, before=before, accepted=accepted)
-    named = {load(config, ["tracking=", "notify="]).config.name for config in configs}
-    going = []
-    for found in reversed(stored):
-        if begun(found.evaluation_id) >= before or found.evaluation_id in reasons:
-            continue
-        if found.manifest.name not in named and not config_of(found.record).is_file():
-            reasons[found.evaluation_id] = _NO_CONFIG
-            continue
-        receipt = read_receipt(records, found.evaluation_id) if tracking else None
-        # the evaluation's own run is the last: what is cut short leaves the one that has the record
-        runs = () if receipt is None else (*(run["run_id"] for run in receipt.runs), receipt.run_id)
-        going.append(PrunedRecord(found.evaluation_id, found.size, runs))
-    return going, Counter(reasons.values())
-
-
-def _delete(going: PrunedRecord, workspace: Workspace, stores: Stores, failures: list[str]) -> bool:
-    """Delete a record and its runs. Return False if its runs cannot be deleted."""
-    try:
-        if going.run_ids:
-            with stores.at(_tracking(going.evaluation_id, workspace)) as store:
-                store.ask("delete_runs", evaluation_id=going.evaluation_id, run_ids=going.run_ids)
-    except (InputError, TrackingError, OSError) as error:
-        failures.append(f"{going.evaluation_id} stays: {error}")
-        return False
-    workspace.records.delete(going.evaluation_id)
-    with suppress(OSError):  # without the record it says nothing
-        forget_own(going.evaluation_id)
-    return True
-
-
-def _tracking(evaluation_id: str, workspace: Workspace) -> Tracking:
-    if workspace.tracking_uri:
-        return Tracking(uri=workspace.tracking_uri)
-    path = workspace.records.fetch(evaluation_id)
-    if path is None:
-        raise InputError("it is not there any more")
-    return tracking_of(path, workspace)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from rankledger.pipeline.support.errors import shorten
 
 if TYPE_CHECKING:
     from rankledger.pipeline.history.comparison import Cause, ChangePart
-    from rankledger.pipeline.record.upkeep import ComparedFigures, MovedFigure
 
 DEPTH = 10  # documents of a list that are shown
 _TITLE = 160  # characters
@@ -275,50 +274,6 @@ def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
 
 def _written(value: object) -> str:
     return "none" if value is None else str(value)
-
-
-TOLERANCE = 1e-12
-"""Figures a and b are equal where |a - b| <= TOLERANCE · max(1, |a|, |b|): absolute up to 1, relative beyond."""
-
-
-def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator[MovedFigure]:
-    """Yield changed cells, row by row of each column of `before`."""
-    from rankledger.pipeline.record.upkeep import MovedFigure  # here, because an evaluation reproduces nothing
-
-    recorded, current = ({row: i for i, row in enumerate(figures.rows)} for figures in (before, after))
-    yield from (MovedFigure(before.file, row, "", "a row", None) for row in recorded if row not in current)
-    yield from (MovedFigure(before.file, row, "", None, "a row") for row in current if row not in recorded)
-    shared = [row for row in recorded if row in current]
-    ours, theirs = (np.array([rows[row] for row in shared], dtype=np.int64) for rows in (recorded, current))
-    for column in before.numbers:
-        if column not in after.numbers:
-            yield MovedFigure(before.file, (), column, "a column", None)
-            continue
-        one, other = (
-            (figures.numbers[column][rows], figures.blank[column][rows])
-            for figures, rows in ((before, ours), (after, theirs))
-        )
-        for place in np.flatnonzero(~_equal(*one, *other)).tolist():
-            yield MovedFigure(before.file, shared[place], column, _number(*one, place), _number(*other, place))
-    for column in before.words.keys() & after.words.keys():
-        for place, row in enumerate(shared):
-            texts = before.words[column][ours[place]], after.words[column][theirs[place]]
-            if texts[0] != texts[1]:
-                yield MovedFigure(before.file, row, column, *texts)
-
-
-def _equal(one: Floats, blank: Bools, other: Floats, other_blank: Bools) -> Bools:
-    scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are close to themselves alone
-        near = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
-    close = (one == other) | near
-    undefined = np.isnan(one) & np.isnan(other)
-    equal: Bools = (blank & other_blank) | (~blank & ~other_blank & (close | undefined))
-    return equal
-
-
-def _number(numbers: Floats, blank: Bools, place: int) -> float | None:
-    return None if blank[place] else float(numbers[place])
 
 
 _COMPUTING = ("rankledger", "numpy", "pyarrow")  # the packages that a figure can depend on

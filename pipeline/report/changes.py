@@ -14,7 +14,6 @@ from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.changepoints import FEWEST_NIGHTS, FalseSteps, LevelChange
 from rankledger.pipeline.inference.tables import ALL, QueryChange, RankedDocument
 from rankledger.pipeline.record.manifest_parts import InputChange
-from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList
 from rankledger.pipeline.report.messages import OVERSTATED, where_it_changed
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
@@ -33,7 +32,7 @@ from rankledger.pipeline.report.tables import (
     scale_header,
     signed,
 )
-from rankledger.pipeline.report.text_table import Table, TerminalText, byte_size, plain, short_text
+from rankledger.pipeline.report.text_table import Table, TerminalText, plain, short_text
 from rankledger.pipeline.support.text import counted, queries
 
 _DIGEST = 12  # characters of a digest
@@ -242,7 +241,6 @@ def _notes(report: ComparisonReport) -> Iterator[str]:
 
 _OTHER_COLUMNS = 67  # columns of the terminal that the other cells and the frame take, if ids and marks are short
 _COMMIT = 8  # digits of a commit
-_FIGURES = 50  # that round to a published one: more were published with too few digits to tell
 
 
 def history_tables(history: History, *, last: int | None, width: int, colour: bool) -> str:
@@ -394,74 +392,3 @@ def _direction(history: History, step: LevelChange) -> str:
 
 def _first(n_nights: int, last: int | None) -> int:
     return 0 if last is None else max(0, n_nights - last)
-
-
-def record_list(records: RecordList, *, width: int) -> str:
-    """Return a row per evaluation, the most recent first."""
-    headers = ("evaluation", "night", "models", "datasets", "gates", "failures", "MLflow", "size")
-    rows = [
-        (
-            entry.evaluation_id,
-            entry.date + (" again" if entry.repeats else ""),
-            str(entry.n_models),
-            str(entry.n_datasets),
-            entry.gates,
-            str(entry.n_failures or ""),
-            "delivered" if entry.delivered is not None else "not yet" if entry.wanted else "",
-            byte_size(entry.size),
-        )
-        for entry in records.evaluations
-    ]
-    title = f"{records.place}: {counted(len(rows), 'evaluation')}"
-    optional = ("size", "datasets", "models", "failures")
-    words = ("night", "gates", "MLflow")
-    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
-    return _lines_text([table], records.remarks, width)
-
-
-def figure_matches(match: FigureMatch, *, width: int) -> str:
-    """Return a row per figure that rounds to the published one, the most recent first."""
-    if not match.figures:
-        by = f" by {match.measure}" if match.measure else ""
-        none = f"no figure{by} in {counted(match.n_records, 'record')} rounds to {match.published}"
-        return _lines_text([], [none, *match.remarks], width)
-    names = ("evaluation_id", "date", "dataset", "model", "slice", "measure")
-    headers = ("evaluation", "night", *names[2:], "figure", "interval", "also in")
-    alike: dict[tuple[object, ...], list[RecordedFigure]] = {}  # the same figure in several records, the last first
-    for line in match.figures:
-        key = (line.dataset, line.model, line.slice, line.measure, line.fingerprint, line.estimate, line.ci_low)
-        alike.setdefault(key, []).append(line)
-    rows = tuple(
-        (
-            *(getattr(lines[0], name) for name in names),
-            *(f"{lines[0].estimate:.6f}", interval_text(lines[0].ci_low, lines[0].ci_high)),
-            f"{len(lines) - 1:,} earlier" if len(lines) > 1 else "",
-        )
-        for lines in list(alike.values())[:_FIGURES]
-    )
-    among = f"{len(match.figures):,} in {counted(match.n_records, 'record')}"
-    title = f"{match.measure or 'figure'} that rounds to {match.published}: {among}"
-    words, optional = ("night", *names[2:], "also in"), ("interval", "night", "slice")
-    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
-    left_out = {
-        name for name, is_left in (("measure", match.measure), ("also in", not any(r[-1] for r in rows))) if is_left
-    }
-    table = table.only([name for name in headers if name not in left_out])
-    return _lines_text([table], [*_match_notes(match, len(alike)), *match.remarks], width)
-
-
-def _match_notes(match: FigureMatch, n_rows: int) -> Iterator[str]:
-    if n_rows > _FIGURES:
-        yield f"{n_rows - _FIGURES:,} more; --json has all"
-    for measure in dict.fromkeys(line.measure for line in match.figures):
-        definitions = dict.fromkeys(line.fingerprint for line in match.figures if line.measure == measure)
-        if len(definitions) > 1:
-            yield f"{measure} has {len(definitions)} definitions in these records: {', '.join(definitions)}"
-
-
-def _lines_text(tables: Sequence[Table], lines: Sequence[str], width: int) -> str:
-    text = TerminalText(width=width)
-    for table in tables:
-        text.add_table(table)
-    text.add(*lines)
-    return str(text)

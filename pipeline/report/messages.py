@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.data.joined import Failure, JoinStats
-from rankledger.pipeline.data.rows import short_digest
-from rankledger.pipeline.history.lookup import Accepted
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import Manifest
@@ -27,12 +22,11 @@ from rankledger.pipeline.report.tables import (
     models,
     p_value,
 )
-from rankledger.pipeline.report.text_table import byte_size, short_text
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.support.text import counted, queries
 
 if TYPE_CHECKING:
     from rankledger.pipeline.inference.tables import SliceChange
-    from rankledger.pipeline.record.upkeep import PruneResult, Reproduction
 
 OVERSTATED = "the effect in slices that were searched for is overstated: confirm it on new queries"
 """Note on the slices that a search found."""
@@ -41,7 +35,6 @@ _FIRSTS = 10  # models that may be first
 _NAMED = 3  # measures that disagree, intervals with a mark, and failures for one reason
 _ALIKE = 5  # failures for one reason that are all named
 _MISSING = "file not found"
-_MOVED = 10  # figures that moved
 
 
 def notes(evaluation: Evaluation) -> Iterator[str]:
@@ -250,98 +243,3 @@ def rerun_command(manifest: Manifest) -> str:
     for text in manifest.overrides:
         kept += ["--set", text]
     return shlex.join([*kept, *(["--date", manifest.date] if manifest.date else [])])
-
-
-def acceptance(accepted: Accepted) -> list[str]:
-    """Return a line per accepted model with the replaced record, and the file to commit."""
-    lines = []
-    for model, entry in accepted.entries.items():
-        before = accepted.replaced.get(model)
-        instead = f", instead of {before.record} ({before.reason}; {before.by}, {before.accepted})" if before else ""
-        lines.append(f"{model}: {entry.record}{instead}")
-    of = {"": "it has no gates", "pass": "its gates passed"}.get(accepted.gates, f"its gates came to: {accepted.gates}")
-    overrides = "".join(f" --set {shlex.quote(text)}" for text in accepted.overrides)
-    lines.append(of + (f"; evaluated with{overrides}" if overrides else ""))
-    return [*lines, f"written to {accepted.file}; commit it"]
-
-
-def pruning_lines(pruning: PruneResult) -> Iterator[str]:
-    """Yield a line per record to delete, the totals, and the old records that stay."""
-    for record in pruning.records:
-        yield f"{record.evaluation_id}  {byte_size(record.size)}, {counted(len(record.run_ids), 'run')}"
-    verb = "deleted" if pruning.done else "would delete"
-    size = byte_size(sum(record.size for record in pruning.records))
-    n_runs = sum(len(record.run_ids) for record in pruning.records)
-    since = f"{pruning.before:%Y-%m-%d %H:%M} UTC"
-    yield f"{verb} {counted(len(pruning.records), 'record')} from before {since}, {size}, {counted(n_runs, 'run')}"
-    cached, size = counted(pruning.n_cached, "file"), byte_size(pruning.n_cached_bytes)
-    yield f"{verb} {cached} of the output cache not used since, {size}"
-    for reason, n_records in pruning.stays.items():
-        yield f"{counted(n_records, 'older record')} stay{'s' * (n_records == 1)}: {reason}"
-    if not pruning.done and (pruning.records or pruning.n_cached):
-        yield "nothing is deleted yet; add --yes"
-
-
-def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
-    """Return a line on what confirms that a record is unchanged."""
-    agree = "there is no receipt and no run of MLflow to compare the manifest with"
-    if witnesses:
-        agree = f"the manifest is that of {' and '.join(witnesses)}"
-    return f"{record}: all {n_files} files are as the manifest says; {agree}"
-
-
-def reproduction_lines(result: Reproduction) -> list[str]:
-    """Return the verdict, the causes, and the first values that differ."""
-    lines = [_verdict(result), *_causes(result), *_figures(result)]
-    if result.n_found:
-        lines.append(f"{counted(result.n_found, 'file')} of the inputs moved, and were found")
-    return [*lines, f"record: {result.record}"]
-
-
-def reproduction_data(result: Reproduction) -> dict[str, Any]:
-    """Return a reproduction as JSON can hold it. NaN is the text `nan`."""
-    moved = [
-        asdict(figure) | {"before": _plain(figure.before), "after": _plain(figure.after)} for figure in result.moved
-    ]
-    return asdict(result) | {"record": str(result.record), "moved": moved}
-
-
-def _verdict(result: Reproduction) -> str:
-    if result.verdict == "different":
-        difference = "the inputs changed, but every figure is the same"
-        if result.failures:
-            difference = "it cannot be evaluated as it was"
-        if result.n_moved:
-            difference = f"{result.n_moved:,} of {result.n_figures:,} figures moved"
-        return f"different: {difference}"
-    same = "" if result.verdict == "identical" else f": all {result.n_figures:,} figures are the same to 1e-12"
-    versions = f", with {', '.join(result.versions)}" if result.versions else ""
-    return f"{result.verdict}{same}{versions}"
-
-
-def _causes(result: Reproduction) -> Iterator[str]:
-    for changed in result.inputs:
-        where = changed.recorded if changed.recorded == changed.found else f"{changed.recorded}, now {changed.found}"
-        digests = f"{short_digest(changed.recorded_digest)} then, {short_digest(changed.found_digest)} now"
-        yield f"input: {changed.what}: {where} ({digests})"
-    yield from (f"not evaluated: {line}" for reason in result.failures for line in reason.splitlines())
-    if result.verdict == "different":
-        yield from (f"version: {version}" for version in result.versions)
-    yield from (f"definition: {definition}" for definition in result.definitions)
-    yield from (f"code: {code}" for code in result.code)
-    causes = (result.inputs, result.failures, result.versions, result.definitions, result.code)
-    if result.verdict == "different" and not any(causes):
-        yield "nothing that the record knows of has changed: neither input, version, definition nor code"
-
-
-def _figures(result: Reproduction) -> Iterator[str]:
-    for moved in result.moved[:_MOVED]:
-        cell = " ".join(filter(None, (moved.file, *moved.row, moved.column)))
-        before, after = ("none" if value is None else value for value in (moved.before, moved.after))
-        yield f"{cell}: {before} → {after}"
-    if result.n_moved > _MOVED:
-        yield f"… and {result.n_moved - _MOVED:,} more"
-
-
-def _plain(value: float | str | None) -> float | str | None:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

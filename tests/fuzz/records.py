@@ -16,9 +16,10 @@ import yaml
 from rankledger.pipeline.commands.browse import find, list_evaluations
 from rankledger.pipeline.commands.browse import load as load_record
 from rankledger.pipeline.commands.explain import explain
+from rankledger.pipeline.commands.prune import prune
 from rankledger.pipeline.commands.report import report
 from rankledger.pipeline.commands.reproduce import reproduce
-from rankledger.pipeline.commands.upkeep import accept, prune, verify
+from rankledger.pipeline.commands.upkeep import accept, verify
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.delivery.alerts import AlertLog, NightState, TargetLog, send_alerts
 from rankledger.pipeline.history.compare import compare

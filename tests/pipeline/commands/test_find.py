@@ -64,12 +64,16 @@ def with_figure(record: Path, estimate: str) -> None:
 def test_a_figure_that_rounds_to_the_published_one_is_found(case, evaluation, tmp_path):
     published, figure, is_found = case
     with_figure(evaluation.record, figure)
-    found = [line for line in find(published, measure="ap", runs_dir=tmp_path / "runs").figures if line.model == "bm25"]
+    found = [
+        line for line in find(published, measure="ap", runs_dir=tmp_path / "runs").figures if line["model"] == "bm25"
+    ]
 
     place = (evaluation.evaluation_id, "web", "all", float(figure))
-    assert [(line.evaluation_id, line.dataset, line.slice, line.estimate) for line in found] == [place] * is_found
+    assert [tuple(line[name] for name in ("evaluation_id", "dataset", "slice", "estimate")) for line in found] == [
+        place
+    ] * is_found
     fingerprint = read_record(evaluation.record).manifest.definitions["ap"].fingerprint
-    assert {line.fingerprint for line in found} <= {fingerprint}
+    assert {line["fingerprint"] for line in found} <= {fingerprint}
 
 
 @pytest.mark.parametrize("published", ["", "much", "nan", "4,3", "1e999999999"])
@@ -81,8 +85,8 @@ def test_what_is_no_number_is_refused(tmp_path, published):
 def test_any_measure_is_searched_unless_one_is_named(evaluation, tmp_path, run_cli):
     with_figure(evaluation.record, "0.4312")
     runs = tmp_path / "runs"
-    for line in (found for found in find("0.4312", runs_dir=runs).figures if found.model == "bm25"):
-        assert (line.measure, line.estimate) == ("ap", 0.4312)
+    for line in (found for found in find("0.4312", runs_dir=runs).figures if found["model"] == "bm25"):
+        assert (line["measure"], line["estimate"]) == ("ap", 0.4312)
     assert find("0.4312", measure="MAP", runs_dir=runs) == find("0.4312", measure="ap", runs_dir=runs)
     printed = run_cli("find", "0.4312").out
 
@@ -100,15 +104,15 @@ def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
         records, Receipt(evaluation.evaluation_id, "0" * 64, "sqlite:///x", "1", "r", (), "2026-11-21T02:00Z")
     )
     listed = list_evaluations(runs_dir=tmp_path / "runs").evaluations
-    first, last = sorted(listed, key=lambda entry: entry.repeats is not None)  # both may be of one second
+    first, last = sorted(listed, key=lambda entry: entry["repeats"] is not None)  # both may be of one second
 
-    assert (first.evaluation_id, first.date, first.repeats) == (evaluation.evaluation_id, "2026-11-20", None)
-    assert (first.n_models, first.n_datasets, first.n_failures, first.gates) == (2, 1, 0, "fail")
-    assert first.delivered == "2026-11-21T02:00Z"
+    assert (first["evaluation_id"], first["date"], first["repeats"]) == (evaluation.evaluation_id, "2026-11-20", None)
+    assert (first["n_models"], first["n_datasets"], first["n_failures"], first["gates"]) == (2, 1, 0, "fail")
+    assert first["delivered"] == "2026-11-21T02:00Z"
     files = [file for file in evaluation.record.iterdir() if file.name != "receipt.json"]
-    assert first.size == sum(file.stat().st_size for file in files)
-    assert (last.evaluation_id, last.repeats) == (again.evaluation_id, evaluation.evaluation_id)
-    assert (last.n_failures, last.delivered) == (1, None)
+    assert first["size"] == sum(file.stat().st_size for file in files)
+    assert (last["evaluation_id"], last["repeats"]) == (again.evaluation_id, evaluation.evaluation_id)
+    assert (last["n_failures"], last["delivered"]) == (1, None)
 
 
 def test_a_name_that_is_not_there_is_refused(evaluation, tmp_path):

@@ -14,13 +14,12 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.cli.app import main
-from rankledger.pipeline.commands.upkeep import prune
+from rankledger.pipeline.commands.prune import PruneResult, prune
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, Acceptance, write_accepted
 from rankledger.pipeline.record.mlflow_stores import open_store
 from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
 from rankledger.pipeline.record.store import Records, open_records
-from rankledger.pipeline.record.upkeep import PruneResult
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import search_collection, write_config
@@ -67,7 +66,7 @@ def look(runs: Path, keep_days: int = 90, **options: Any) -> PruneResult:
 
 
 def going(runs: Path, **options: Any) -> list[str]:
-    return [found.evaluation_id for found in look(runs, **options).records]
+    return [found["evaluation_id"] for found in look(runs, **options).records]
 
 
 def there(runs: Path) -> set[str]:
@@ -79,9 +78,9 @@ def test_old_records_go_the_oldest_first_if_that_is_asked_for(runs):
     before = there(runs)
 
     found = look(runs)
-    assert [entry.evaluation_id for entry in found.records] == ids[:2]
+    assert [entry["evaluation_id"] for entry in found.records] == ids[:2]
     size = sum(file.stat().st_size for file in (runs / "records" / ids[0]).iterdir())
-    assert {entry.size for entry in found.records} == {size}
+    assert {entry["size"] for entry in found.records} == {size}
     assert found.before == NOW - timedelta(days=90)
     assert (found.done, there(runs)) == (False, before)
 
@@ -209,7 +208,7 @@ def tracked(original, tmp_path) -> Tracked:
 
 def test_the_runs_go_with_the_record_and_its_receipt(tracked):
     found = tracked.prune()
-    assert [(entry.evaluation_id, len(entry.run_ids)) for entry in found.records] == [(tracked.first, 3)]
+    assert [(entry["evaluation_id"], len(entry["run_ids"])) for entry in found.records] == [(tracked.first, 3)]
     assert there(tracked.runs) == {tracked.second}
     assert tracked.active() == {tracked.second}
 
@@ -224,7 +223,7 @@ def test_a_receipt_deletes_no_run_of_something_else(tracked):
 
 
 def test_runs_can_be_left(tracked):
-    assert tracked.prune(tracking=False).records[0].run_ids == ()
+    assert tracked.prune(tracking=False).records[0]["run_ids"] == ()
     assert tracked.active() == {tracked.first, tracked.second}
 
 

@@ -13,12 +13,11 @@ from rankledger.pipeline.commands.browse import load
 from rankledger.pipeline.commands.evaluate import evaluate_config, validate
 from rankledger.pipeline.commands.explain import explain
 from rankledger.pipeline.commands.nightly import nightly
-from rankledger.pipeline.commands.reproduce import reproduce
+from rankledger.pipeline.commands.reproduce import FIGURES, reproduce
 from rankledger.pipeline.commands.upkeep import accept
 from rankledger.pipeline.history.compare import compare
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.scores import read_scores
-from rankledger.pipeline.record.upkeep import FIGURES
 from rankledger.pipeline.report.explanation import as_data, markdown
 from rankledger.pipeline.report.messages import not_compared, replicate_notes
 from rankledger.pipeline.report.terminal import matrix

@@ -15,14 +15,13 @@ import yaml
 import rankledger
 from rankledger.metrics import measure
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.commands.reproduce import reproduce
+from rankledger.pipeline.commands.reproduce import Reproduction, reproduce
 from rankledger.pipeline.commands.upkeep import verify
 from rankledger.pipeline.data import files as input_files
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
-from rankledger.pipeline.record.upkeep import Reproduction
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import (
     Collection,
@@ -200,7 +199,7 @@ def test_a_part_that_changed_is_the_one_of_its_name(folder, in_parts):
     alone = check(in_parts)
     shutil.copy(folder / "lab/parts/2.tsv", folder / "lab/parts/9.tsv")
 
-    assert [changed.found for changed in alone.inputs] == ["lab/parts/1.tsv"]
+    assert [changed["found"] for changed in alone.inputs] == ["lab/parts/1.tsv"]
     assert "lab/parts" in alone.failures[0]
     assert check(in_parts).inputs == alone.inputs
 
@@ -219,10 +218,14 @@ def test_a_flipped_byte_is_named_with_the_figures_that_moved(folder):
     found = check(evaluation)
 
     (changed,) = found.inputs
-    assert (found.verdict, changed.what, changed.recorded) == ("different", "judgments of web", "lab/web/judged.txt")
-    assert changed.recorded_digest != changed.found_digest
-    assert {figure.row[0] for figure in found.moved} == {"web"}
-    assert "ndcg@10" in {figure.row[-1] for figure in found.moved}
+    assert (found.verdict, changed["what"], changed["recorded"]) == (
+        "different",
+        "judgments of web",
+        "lab/web/judged.txt",
+    )
+    assert changed["recorded_digest"] != changed["found_digest"]
+    assert {figure["row"][0] for figure in found.moved} == {"web"}
+    assert "ndcg@10" in {figure["row"][-1] for figure in found.moved}
 
 
 def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
@@ -238,8 +241,8 @@ def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
     assert check(evaluation, inputs="moved").verdict == "identical"
     flip(folder / "moved/judged.txt", " 4\n", " 1\n")
     (changed,) = check(evaluation, inputs="moved").inputs
-    assert changed.recorded_digest.startswith("ranges_sha256:")
-    assert changed.recorded_digest != changed.found_digest
+    assert changed["recorded_digest"].startswith("ranges_sha256:")
+    assert changed["recorded_digest"] != changed["found_digest"]
 
 
 def test_the_right_file_is_preferred_to_a_changed_one(folder, evaluation):
@@ -266,7 +269,7 @@ def test_inputs_that_changed_or_are_gone_are_named(folder, evaluation):
 
     assert of_output.verdict == of_judgments.verdict == "different"
     assert of_output.failures[0].startswith("bm25 on web: ")
-    assert {figure.row[1] for figure in of_output.moved if figure.column == ""} == {"bm25"}
+    assert {figure["row"][1] for figure in of_output.moved if figure["column"] == ""} == {"bm25"}
     assert "judged" in of_judgments.failures[0]
     assert of_judgments.n_moved == 0
 
@@ -291,7 +294,7 @@ def test_numbers_from_outside_are_inputs(folder):
     (lab / "extra.json").write_text('{"latency": 13}', encoding="utf-8")
 
     found = check(evaluation)
-    assert (found.verdict, [changed.what for changed in found.inputs]) == ("different", ["extra of bm25"])
+    assert (found.verdict, [changed["what"] for changed in found.inputs]) == ("different", ["extra of bm25"])
 
 
 def test_what_is_defined_or_installed_otherwise_is_named(folder, evaluation, monkeypatch):
@@ -323,8 +326,8 @@ def test_last_bits_are_equal_and_more_is_different(folder, evaluation):
 
         found = check(evaluation)
         assert (found.verdict, found.n_moved) == (verdict, int(off == 1e-9))
-    assert found.moved[0].column == "estimate"
-    assert float(found.moved[0].after) == pytest.approx(float(kept), abs=1e-12)
+    assert found.moved[0]["column"] == "estimate"
+    assert float(found.moved[0]["after"]) == pytest.approx(float(kept), abs=1e-12)
 
 
 def test_a_flipped_byte_in_a_moved_input_is_named_too(folder, evaluation):
@@ -334,7 +337,7 @@ def test_a_flipped_byte_in_a_moved_input_is_named_too(folder, evaluation):
     flip(folder / "archive/web/bm25.txt", "1", "2")
     found = check(evaluation, inputs="archive")
     (changed,) = found.inputs
-    assert (changed.what, changed.found) == ("bm25 on web", "archive/web/bm25.txt")
+    assert (changed["what"], changed["found"]) == ("bm25 on web", "archive/web/bm25.txt")
     assert found.verdict == "different"
 
 
@@ -365,7 +368,7 @@ def test_from_a_run_in_an_empty_folder_with_only_the_inputs(folder, monkeypatch)
     assert (found.verdict, found.n_found) == ("identical", 3)
     flip(empty / "here/bm25.txt", "1", "2")
     changed = reproduce(f"mlflow:{receipt.run_id}", inputs=".", tracking_uri=uri)
-    assert (changed.verdict, [entry.what for entry in changed.inputs]) == ("different", ["bm25 on web"])
+    assert (changed.verdict, [entry["what"] for entry in changed.inputs]) == ("different", ["bm25 on web"])
 
 
 def _rehash(record: Path, manifest: Any) -> None:

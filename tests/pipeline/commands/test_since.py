@@ -16,8 +16,8 @@ from markdown_it import MarkdownIt
 import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.evaluate import Evaluation
+from rankledger.pipeline.commands.reproduce import FIGURES
 from rankledger.pipeline.inference.tables import ChangeSince
-from rankledger.pipeline.record.upkeep import FIGURES
 from rankledger.pipeline.report.terminal import as_data
 from tests.support.planted_nights import (
     ACCEPTED,

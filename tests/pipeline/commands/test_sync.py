@@ -148,7 +148,7 @@ def test_the_list_goes_on_without_a_place_that_cannot_be_reached(tmp_path, monke
 
     listed = list_evaluations(runs_dir=tmp_path / "runs")
 
-    assert [entry.date for entry in listed.evaluations] == ["2026-11-20", "2026-11-19"]
+    assert [entry["date"] for entry in listed.evaluations] == ["2026-11-20", "2026-11-19"]
     (remark,) = listed.remarks
     assert remark.startswith(f"{place}: ")
     assert remark.endswith("; receipts there are not read")

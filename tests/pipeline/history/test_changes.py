@@ -2,20 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.commands.reproduce import TOLERANCE, changed_figures, count_figures
 from rankledger.pipeline.data.joined import Hits, JoinStats, RetrievedRanks
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.history.changes import (
-    TOLERANCE,
     ChangeStep,
-    changed_figures,
     definition_differences,
     most_changed,
     other_code,
@@ -28,7 +29,6 @@ from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import RankedDocument
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Environment, Git
-from rankledger.pipeline.record.upkeep import ComparedFigures, MovedFigure
 from tests.support.data_files import rows_of
 from tests.support.manifests import whole
 
@@ -134,13 +134,12 @@ NAN = math.nan
 
 
 def figures(rows: Sequence[str], words: Mapping[str, Sequence[str]] | None = None, **columns: Sequence[float | None]):
-    numbers = {name: np.array([NAN if cell is None else cell for cell in cells]) for name, cells in columns.items()}
-    blank = {name: np.array([cell is None for cell in cells], dtype=bool) for name, cells in columns.items()}
-    return ComparedFigures("a.csv", [(row,) for row in rows], numbers, blank, words or {})
+    numbers = {name: pa.array(cells, pa.float64()) for name, cells in columns.items()}
+    return pa.table({"query_id": list(rows), **numbers, **{name: list(cells) for name, cells in (words or {}).items()}})
 
 
-def moved(before: ComparedFigures, after: ComparedFigures) -> list[MovedFigure]:
-    return list(changed_figures(before, after))
+def moved(before: pa.Table, after: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(cell.values()) for cell in changed_figures("a.csv", before, after)]
 
 
 @pytest.mark.parametrize("same", [0.0, 1.0, -3.5, NAN, None, math.inf])
@@ -155,10 +154,8 @@ def test_a_figure_is_itself(same):
 def test_undefined_blank_and_zero_are_three_things(before, after):
     (found,) = moved(figures("a", x=[before]), figures("a", x=[after]))
 
-    assert (found.file, found.row, found.column) == ("a.csv", ("a",), "x")
-    assert repr((found.before, found.after)) == repr(
-        tuple(cell if cell is None else float(cell) for cell in (before, after))
-    )
+    assert found[:3] == ("a.csv", ("a",), "x")
+    assert repr(found[3:]) == repr(tuple(cell if cell is None else float(cell) for cell in (before, after)))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e200, max_value=1e200), st.sampled_from([-1, 1]))
@@ -174,26 +171,26 @@ def test_rows_are_found_by_their_names():
     before, after = figures("abc", x=[1, 2, 3]), figures("cdb", x=[3, 4, 2.5])
 
     assert moved(before, after) == [
-        MovedFigure("a.csv", ("a",), "", "a row", None),
-        MovedFigure("a.csv", ("d",), "", None, "a row"),
-        MovedFigure("a.csv", ("b",), "x", 2.0, 2.5),
+        ("a.csv", ("a",), "", "a row", None),
+        ("a.csv", ("d",), "", None, "a row"),
+        ("a.csv", ("b",), "x", 2.0, 2.5),
     ]
 
 
 def test_columns_may_be_added_and_not_taken_away():
     """A later version knows more; what was recorded must still be there."""
     assert moved(figures("a", x=[1]), figures("a", x=[1], y=[2])) == []
-    assert moved(figures("a", x=[1], y=[2]), figures("a", x=[1])) == [MovedFigure("a.csv", (), "y", "a column", None)]
+    assert moved(figures("a", x=[1], y=[2]), figures("a", x=[1])) == [("a.csv", (), "y", "a column", None)]
 
 
 def test_words_are_compared_letter_by_letter():
     before, after = figures("ab", {"mark": ["", "sparse"]}), figures("ab", {"mark": ["", "degenerate"]})
 
-    assert moved(before, after) == [MovedFigure("a.csv", ("b",), "mark", "sparse", "degenerate")]
+    assert moved(before, after) == [("a.csv", ("b",), "mark", "sparse", "degenerate")]
 
 
 def test_figures_are_counted_without_blanks():
-    assert figures("abc", x=[1, None, NAN]).n_figures == 2
+    assert count_figures(figures("abc", x=[1, None, NAN])) == 2
 
 
 FIGURES = st.floats(-1e3, 1e3)

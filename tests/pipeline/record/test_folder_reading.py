@@ -18,6 +18,7 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.commands.reproduce import count_figures, read_figures
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.ratios import contributions_of
@@ -26,7 +27,6 @@ from rankledger.pipeline.record.evaluation import TABLES, Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.scores import read_scores, write_scores
 from rankledger.pipeline.record.tables import damaged_files, lines_in, unexpected_files, write_lines
-from rankledger.pipeline.record.upkeep import read_figures
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import rating_collection, search_collection, write_config
 from tests.support.manifests import description, forge, write_tables
@@ -287,18 +287,17 @@ def test_an_empty_cell_is_no_figure(tmp_path):
 
     found = read_figures(path)
 
-    assert found.rows == [("web", "bm25", "all", "ap"), ("web", "bm25", "all", "rr")]
-    assert found.blank["estimate"].tolist() == [False, True]
-    assert found.numbers["estimate"][0] == 0.5
-    assert found.words == {"mark": ["sparse", ""]}
+    assert found["measure"].to_pylist() == ["ap", "rr"]
+    assert found["estimate"].to_pylist() == [0.5, None]
+    assert found["mark"].to_pylist() == ["sparse", ""]
 
 
 def test_a_summary_without_lines_has_none(tmp_path):
     write_lines(tmp_path / "summary.csv", Estimate, [])
 
     found = read_figures(tmp_path / "summary.csv")
-    assert (found.rows, found.n_figures) == ([], 0)
-    assert "estimate" in found.numbers
+    assert (found.num_rows, count_figures(found)) == (0, 0)
+    assert "estimate" in found.column_names
 
 
 def test_one_of_a_few_words_is_a_word(tmp_path):
@@ -308,8 +307,8 @@ def test_one_of_a_few_words_is_a_word(tmp_path):
 
     found = read_figures(path)
 
-    assert found.words == {"more": ["replicates"]}
-    assert found.numbers["rest"].tolist() == [0.02]
+    assert found["more"].to_pylist() == ["replicates"]
+    assert found["rest"].to_pylist() == [0.02]
 
 
 def test_scores_know_undefined_from_not_measured(tmp_path):
@@ -318,12 +317,10 @@ def test_scores_know_undefined_from_not_measured(tmp_path):
 
     found = read_figures(path)
 
-    assert found.rows[0] == ("web", "bm25", "a")
-    assert found.blank["ap"].tolist() == [False, False, True, True]
-    assert np.isnan(found.numbers["ap"]).tolist() == [False, True, True, True]
-    assert found.numbers["rr"][2:].tolist() == [1.0, 0.5]
-    assert found.words == {"missing": ["False", "True"] * 2}
-    assert found.n_figures == 4
+    assert str(found["ap"].to_pylist()) == "[0.25, nan, None, None]"
+    assert found["rr"].to_pylist()[2:] == [1.0, 0.5]
+    assert found["missing"].to_pylist() == [False, True] * 2
+    assert count_figures(found) == 4
 
 
 def scores(dataset: str, measure: str, values: list[float]) -> Scores:

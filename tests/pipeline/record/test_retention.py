@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.commands.prune import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.manifest import RECEIPTS, begun
 from rankledger.pipeline.record.receipts import (
     PromotionReceipt,
@@ -18,7 +19,6 @@ from rankledger.pipeline.record.receipts import (
     write_receipt,
 )
 from rankledger.pipeline.record.store import Records, Remote
-from rankledger.pipeline.record.upkeep import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.support.errors import InputError
 from tests.support.manifests import manifest
 

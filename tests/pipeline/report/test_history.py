@@ -7,18 +7,12 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from rankledger.pipeline.commands.browse import FigureMatch, RecordList, figure_matches, record_list
 from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.changepoints import FalseSteps, LevelChange
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.manifest_parts import InputChange
-from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
-from rankledger.pipeline.report.changes import (
-    figure_matches,
-    history_data,
-    history_markdown,
-    history_tables,
-    record_list,
-)
+from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
 
 RATES = (
     FalseSteps("independent nights", 60, 0.021, 0.05, 0.0),
@@ -197,21 +191,33 @@ def test_hostile_names_stand_as_they_are():
 
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
-ENTRY = RecordSummary(ID, "nightly", "2026-11-20", None, 40, 6, 0, "pass", None, wanted=True, size=1_234_567)
+ENTRY = {
+    "evaluation_id": ID,
+    "name": "nightly",
+    "date": "2026-11-20",
+    "repeats": None,
+    "n_models": 40,
+    "n_datasets": 6,
+    "n_failures": 0,
+    "gates": "pass",
+    "delivered": None,
+    "wanted": True,
+    "size": 1_234_567,
+}
 
 
 def cells(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
 
 
-def figure(number: int, fingerprint: str = "f0") -> RecordedFigure:
+def figure(number: int, fingerprint: str = "f0") -> dict[str, Any]:
     line = Estimate("web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, None, 7, 0, 0)
     where = {"evaluation_id": f"{ID[:-8]}{number:08x}", "date": "2026-11-20", "fingerprint": fingerprint}
-    return RecordedFigure(**vars(line), **where)
+    return vars(line) | where
 
 
 def row(**changes: object) -> list[str]:
-    (only,) = cells(record_list(RecordList("runs/records", (RecordSummary(**{**vars(ENTRY), **changes}),)), width=120))
+    (only,) = cells(record_list(RecordList("runs/records", (ENTRY | changes,)), width=120))
     return only
 
 
@@ -236,7 +242,7 @@ def test_sizes_are_in_powers_of_a_thousand(size, said):
 
 def test_ids_stand_whole_on_a_narrow_terminal():
     assert ID in record_list(RecordList("runs/records", (ENTRY,)), width=40)
-    assert figure(1).evaluation_id in figure_matches(FigureMatch("0.4312", "ap", 1, (figure(1),)), width=40)
+    assert figure(1)["evaluation_id"] in figure_matches(FigureMatch("0.4312", "ap", 1, (figure(1),)), width=40)
 
 
 def test_what_was_passed_over_is_said():
@@ -252,7 +258,7 @@ def test_a_figure_is_a_row():
 
     assert text.startswith("ap that rounds to 0.4312: 1 in 2 records\n")
     assert cells(text) == [
-        [figure(1).evaluation_id, "2026-11-20", "web", "bm25", "all", "0.431170", "[0.4000, 0.4600]"]
+        [figure(1)["evaluation_id"], "2026-11-20", "web", "bm25", "all", "0.431170", "[0.4000, 0.4600]"]
     ]
 
 
@@ -261,8 +267,8 @@ def test_the_same_figure_of_several_evaluations_is_one_row():
     rows = cells(figure_matches(match, width=160))
 
     assert [(cells_[0], cells_[-1]) for cells_ in rows] == [
-        (figure(3).evaluation_id, "2 earlier"),
-        (figure(1).evaluation_id, ""),
+        (figure(3)["evaluation_id"], "2 earlier"),
+        (figure(1)["evaluation_id"], ""),
     ]
     assert len(asdict(match)["figures"]) == 4
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.record.upkeep import ChangedInput, MovedFigure, PrunedRecord, PruneResult, Reproduction
-from rankledger.pipeline.report.messages import pruning_lines, reproduction_data, reproduction_lines, rerun_command
+from rankledger.pipeline.commands.prune import PruneResult, pruning_lines
+from rankledger.pipeline.commands.reproduce import Reproduction, reproduction_data, reproduction_lines
+from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.page import comparability_notes, shared_lead_measures
 from tests.support.handwritten_results import estimates, page
 from tests.support.manifests import whole
@@ -29,7 +30,14 @@ IDENTICAL = Reproduction(
     code=(),
     failures=(),
 )
-MOVED = MovedFigure("summary.csv", ("web", "bm25", "all", "ap"), "estimate", 0.25, 0.5)
+MOVED = {"file": "summary.csv", "row": ("web", "bm25", "all", "ap"), "column": "estimate", "before": 0.25, "after": 0.5}
+CHANGED = {
+    "what": "judgments of web",
+    "recorded": "old/qrels.txt",
+    "found": "new/qrels.txt",
+    "recorded_digest": "a" * 64,
+    "found_digest": "b" * 64,
+}
 
 
 def test_identical_is_a_word_and_the_record():
@@ -55,7 +63,7 @@ def test_different_names_what_changed_and_what_moved():
         n_figures=40,
         n_moved=12,
         moved=(MOVED,) * 12,
-        inputs=(ChangedInput("judgments of web", "old/qrels.txt", "new/qrels.txt", "a" * 64, "b" * 64),),
+        inputs=(CHANGED,),
         versions=("numpy 2.4.6 → 2.3.5",),
         definitions=("ap: the metric's version was 1 and is 2",),
         code=("commit aaaaaaaaaaaa → bbbbbbbbbbbb",),
@@ -92,7 +100,7 @@ def test_each_failed_output_has_a_line():
 
 
 def test_programs_get_everything():
-    moved = (replace(MOVED, before=math.nan, after=None), replace(MOVED, before=0.1, after=math.inf))
+    moved = (MOVED | {"before": math.nan, "after": None}, MOVED | {"before": 0.1, "after": math.inf})
 
     data = json.loads(json.dumps(reproduction_data(replace(IDENTICAL, moved=moved)), allow_nan=False))
 
@@ -108,8 +116,8 @@ def lines(**parts: Any) -> list[str]:
     return [*pruning_lines(replace(plain, **parts))]
 
 
-def going(evaluation_id: str, size: int, n_runs: int) -> PrunedRecord:
-    return PrunedRecord(evaluation_id, size, ("run",) * n_runs)
+def going(evaluation_id: str, size: int, n_runs: int) -> dict[str, Any]:
+    return {"evaluation_id": evaluation_id, "size": size, "run_ids": ("run",) * n_runs}
 
 
 def test_each_record_has_a_line_and_all_have_a_sum():
