@@ -146,7 +146,7 @@ def changed_figures(file: str, before: pa.Table, after: pa.Table) -> Iterator[di
     yield from (_moved_cell(file, row, "", "a row", None) for row in recorded if row not in current)
     yield from (_moved_cell(file, row, "", None, "a row") for row in current if row not in recorded)
     shared = [row for row in recorded if row in current]
-    ours, theirs = ([rows[row] for row in shared] for rows in (recorded, current))
+    ours, theirs = (pa.array([rows[row] for row in shared], pa.int64()) for rows in (recorded, current))
     for column in before.column_names:
         if column in _KEYS:
             continue

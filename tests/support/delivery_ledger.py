@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.delivery.mlflow.runs import Run, RunInput
-from rankledger.pipeline.delivery.mlflow.send import Delivered, deliver, open_experiment
+from rankledger.pipeline.delivery.mlflow.runs import Run, Task
+from rankledger.pipeline.delivery.mlflow.send import deliver, open_experiment
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.histories import Points, points_in
 
@@ -37,7 +37,7 @@ class Ledger:
         self._names.append(f"nightly {len(self._names)}")
         self._series = series or self._names[-1]
         history = self._history()
-        judgments = (RunInput("web", "a" * 64, "local", "{}"),)
+        judgments = ({"name": "web", "sha256": "a" * 64, "source_type": "local", "source": "{}"},)
         models = [
             self._run(
                 model,
@@ -70,10 +70,10 @@ class Ledger:
             self.client.log_metric(made.info.run_id, key, value + step, timestamp=START, step=step)
             self._points[runs[-1].experiment].add((key, step, START, value + step))
 
-    def deliver(self, runs: Sequence[Run]) -> Delivered:
-        return deliver(self.client, runs, uri=self.proxy.uri, artifacts=self.record)
+    def deliver(self, runs: Sequence[Run]) -> dict[Task, str]:
+        return deliver(self.client, runs, uri=self.proxy.uri, artifacts=self.record)[1]
 
-    def check(self, runs: Sequence[Run], delivered: Delivered) -> None:
+    def check(self, runs: Sequence[Run], delivered: dict[Task, str]) -> None:
         """Assert that it holds every run once, ended and whole, and beside them only ghosts that are deleted."""
         self.check_history(runs)
         rows = self._ask(
@@ -84,14 +84,14 @@ class Ledger:
             runs[-1].tags["rankledger.evaluation"],
         )
         ended = {False: "FINISHED", True: "FAILED"}
-        expected = [(_id_of(run, delivered), run.name, ended[run.failed], "active", run.start, run.end) for run in runs]
+        expected = [(delivered[run.task], run.name, ended[run.failed], "active", run.start, run.end) for run in runs]
         assert sorted(row[:-1] for row in rows if not row[-1]) == sorted(expected)
         ghosts = [row for row in rows if row[-1]]
         assert {row[3] for row in ghosts} <= {"deleted"}
         assert "RUNNING" not in {row[2] for row in ghosts}  # the delivery that made one may end it before it is deleted
         for run in runs:
-            self._check_contents(run, _id_of(run, delivered))
-        assert {file.path for file in self.client.list_artifacts(delivered.run_id)} == FILES.keys()
+            self._check_contents(run, delivered[run.task])
+        assert {file.path for file in self.client.list_artifacts(delivered[None])} == FILES.keys()
 
     def check_history(self, *evaluations: Sequence[Run]) -> None:
         (name,) = {run.experiment for runs in evaluations for run in runs}
@@ -190,7 +190,3 @@ def _fails(held: Ledger, runs: Sequence[Run], limit: int) -> bool:
         except Exception:  # whatever MLflow says of it
             return True
     return False
-
-
-def _id_of(run: Run, delivered: Delivered) -> str:
-    return delivered.run_id if run.task is None else delivered.runs[run.task]

@@ -93,8 +93,8 @@ def test_what_is_planned_can_be_delivered(client, tmp_path, found):
         return
 
     runs = build_runs(read_record(record), max_metrics=40, note="")
-    delivered = deliver(client, runs, uri="sqlite://", artifacts=tmp_path / "artifacts")
+    _, delivered = deliver(client, runs, uri="sqlite://", artifacts=tmp_path / "artifacts")
 
     for run in runs:
-        stored = client.get_run(delivered.run_id if run.task is None else delivered.runs[run.task])
+        stored = client.get_run(delivered[run.task])
         assert (stored.info.status, stored.data.metrics) == ("FINISHED", run.metrics)

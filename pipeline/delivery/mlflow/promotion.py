@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -56,21 +56,6 @@ _UNAVAILABLE = (  # messages without such a code: of MLflow's server, and of Dat
     "is unsupported for models in the Workspace Model Registry",
 )
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # codes for an alias; MLflow's own stores use both
-
-
-@dataclass(frozen=True)
-class AliasTarget:
-    """A version that passed, and the alias that it must get."""
-
-    registered: str
-    version: int
-    alias: str
-    outputs_sha256: str  # digest of the evaluated outputs
-    by: str
-
-    @property
-    def uri(self) -> str:
-        return f"models:/{self.registered}/{self.version}"
 
 
 def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
@@ -129,34 +114,32 @@ def _has_passed(record: Evaluation, model: str) -> bool:
 
 def _settle(record: Evaluation, records: Records, store: TrackingStore, model: str) -> SettledPromotion | None:
     """Promote a model and write its receipt. Return None if another process has settled it."""
-    target = _target_of(record, model)
-    with claim_alias(records, target.registered, target.alias, seconds=store.timeout) as claim:
+    described = record.manifest.models[model]
+    assert described.promote is not None, "it is pending"
+    assert described.version is not None, "a manifest with `promote` names a version"
+    target = (described.promote.registered, described.version, described.promote.alias)
+    with claim_alias(records, target[0], target[2], seconds=store.timeout) as claim:
         if claim.away:
             raise TrackingError(f"{claim.away}; without it another machine may promote at the same time")
         if model not in pending_promotions(record, records):
             return None
-        state = _ask_store(target, store, records, superseded=_is_superseded(record, records))
+        outputs = {output.dataset: output.files for output in record.manifest.outputs if output.model == model}
+        night = night_of(record.manifest.date, created_at(record))
+        asked = {"outputs_sha256": digest_outputs(outputs), "by": f"{night} {record.manifest.evaluation_id}"}
+        state = _ask_store(target, store, records, superseded=_is_superseded(record, records), **asked)
         moment = datetime.now(UTC).isoformat(timespec="seconds")
-        settled = SettledPromotion(model, target.registered, target.version, target.alias, **state, moment=moment)
+        settled = SettledPromotion(model, *target, **state, moment=moment)
         receipt = read_promotions(records, record.path.name)
         receipt = receipt or PromotionReceipt(record.path.name, digest_of(record.path), store.public_uri, ())
         write_receipt(records, replace(receipt, promotions=(*receipt.promotions, settled)))
         return settled
 
 
-def _target_of(record: Evaluation, model: str) -> AliasTarget:
-    manifest, described = record.manifest, record.manifest.models[model]
-    assert described.promote is not None, "it is pending"
-    assert described.version is not None, "a manifest with `promote` names a version"
-    outputs = {output.dataset: output.files for output in manifest.outputs if output.model == model}
-    by = f"{night_of(manifest.date, created_at(record))} {manifest.evaluation_id}"
-    registered, alias = described.promote.registered, described.promote.alias
-    return AliasTarget(registered, described.version, alias, digest_outputs(outputs), by)
-
-
-def _ask_store(target: AliasTarget, store: TrackingStore, records: Records, *, superseded: bool) -> dict[str, Any]:
+def _ask_store(
+    target: tuple[str, int, str], store: TrackingStore, records: Records, *, superseded: bool, **asked: str
+) -> dict[str, Any]:
     def ask(**options: Any) -> dict[str, Any]:
-        return dict(store.ask("move_alias", target=asdict(target), **options))
+        return dict(store.ask("move_alias", target=target, **asked, **options))
 
     if not superseded:
         state = ask()
@@ -171,12 +154,12 @@ def _ask_store(target: AliasTarget, store: TrackingStore, records: Records, *, s
         return {"outcome": "superseded", "at": None, "by": None}
 
 
-def _was_completed(by: str, target: AliasTarget, records: Records) -> bool:
+def _was_completed(by: str, target: tuple[str, int, str], records: Records) -> bool:
     evaluation_id = by.partition(" ")[2]
     receipt = read_promotions(records, evaluation_id)
     if receipt is None:
         return evaluation_id not in records.ids()
-    promoted = (target.registered, target.version, target.alias, "promoted")
+    promoted = (*target, "promoted")
     return any((one.registered, one.version, one.alias, one.outcome) == promoted for one in receipt.promotions)
 
 
@@ -206,13 +189,21 @@ def _describe(settled: SettledPromotion) -> str:
 
 
 def move_alias(
-    client: MlflowClient, target: AliasTarget, *, interrupted: Collection[str] = (), superseded: bool = False
+    client: MlflowClient,
+    target: tuple[str, int, str],
+    *,
+    outputs_sha256: str,
+    by: str,
+    interrupted: Collection[str] = (),
+    superseded: bool = False,
 ) -> dict[str, Any]:
     """Move an alias to a version, unless the version, a newer one, or one of a later night has the alias.
 
     Args:
         client: Client of the tracking store.
-        target: Version that passed.
+        target: Registered model, version that passed, and alias.
+        outputs_sha256: Digest of the evaluated outputs.
+        by: Night of the promotion.
         interrupted: `by` of unfinished promotions of this version.
         superseded: True if a later night exists. Then only an earlier move is recognized.
 
@@ -223,46 +214,47 @@ def move_alias(
         TrackingError: The version cannot have the alias, or another process set the alias at the same time.
         Exception: Any error of MLflow. The version then has the tag, the alias, both or none.
     """
-    key = f"{PROMOTED_BY}.{target.alias}"
+    registered, number, alias = target
+    key = f"{PROMOTED_BY}.{alias}"
     with _explain_missing_registry():
-        version = _get_version(client, target.registered, target.version)
-        holder = _get_holder(client, target)
-        at, by = (None, None) if holder is None else (int(holder.version), _parse_night(holder.tags.get(key)))
-        if at is not None and (at >= target.version or (by is not None and by >= target.by)):
-            return _state("promoted" if (at, by) == (target.version, target.by) else "kept", at, by)
+        version = _get_version(client, registered, number)
+        holder = _get_holder(client, registered, alias)
+        at, held_by = (None, None) if holder is None else (int(holder.version), _parse_night(holder.tags.get(key)))
+        if at is not None and (at >= number or (held_by is not None and held_by >= by)):
+            return _state("promoted" if (at, held_by) == (number, by) else "kept", at, held_by)
         earlier = _parse_night(version.tags.get(key))
-        if earlier is not None and earlier != target.by and earlier not in interrupted:
+        if earlier is not None and earlier != by and earlier not in interrupted:
             return _state("removed", at, earlier)
         if superseded:
             return _state("superseded", at, None)
-        _check_outputs(version, target)
-        if version.tags.get(key) != target.by:
-            client.set_model_version_tag(target.registered, str(target.version), key, target.by)
-        _set_alias(client, target)
-        return _state("promoted", target.version, target.by)
+        _check_outputs(version, f"models:/{registered}/{number}", outputs_sha256)
+        if version.tags.get(key) != by:
+            client.set_model_version_tag(registered, str(number), key, by)
+        _set_alias(client, registered, number, alias)
+        return _state("promoted", number, by)
 
 
 def _state(outcome: str, at: int | None, by: str | None) -> dict[str, Any]:
     return {"outcome": outcome, "at": at, "by": by}
 
 
-def _set_alias(client: MlflowClient, target: AliasTarget) -> None:
+def _set_alias(client: MlflowClient, registered: str, version: int, alias: str) -> None:
     """Set the alias with one request and read it back, because a lost answer says nothing."""
     from mlflow.exceptions import MlflowException
 
     failure: MlflowException | None = None
     try:
         with without_retries():
-            client.set_registered_model_alias(target.registered, target.alias, str(target.version))
+            client.set_registered_model_alias(registered, alias, str(version))
     except MlflowException as error:
         failure = error
-    holder = _get_holder(client, target)
-    if holder is not None and int(holder.version) == target.version:
+    holder = _get_holder(client, registered, alias)
+    if holder is not None and int(holder.version) == version:
         return
     if failure is not None:
         raise failure
     now = "gone" if holder is None else f"at version {holder.version}"
-    raise TrackingError(f"the alias {target.alias!r} of {target.registered!r} is {now}: another set it meanwhile")
+    raise TrackingError(f"the alias {alias!r} of {registered!r} is {now}: another set it meanwhile")
 
 
 def tag_outputs(client: MlflowClient, registered: str, version: int, outputs_sha256: str) -> str | None:
@@ -278,14 +270,14 @@ def tag_outputs(client: MlflowClient, registered: str, version: int, outputs_sha
     return None if before is None else str(before)
 
 
-def _check_outputs(version: ModelVersion, target: AliasTarget) -> None:
+def _check_outputs(version: ModelVersion, uri: str, outputs_sha256: str) -> None:
     digest = version.tags.get(OUTPUTS)
     if digest is None:
         advice = "run `rankledger tag-outputs` in the job that makes the outputs"
-        raise TrackingError(f"{target.uri} has no tag {OUTPUTS}, so what it made is not known; {advice}")
-    if digest != target.outputs_sha256:
-        digests = f"{OUTPUTS} is {digest[:12]}…, and {target.outputs_sha256[:12]}… was evaluated"
-        raise TrackingError(f"{target.uri} made other outputs ({digests}); name the version that made them")
+        raise TrackingError(f"{uri} has no tag {OUTPUTS}, so what it made is not known; {advice}")
+    if digest != outputs_sha256:
+        digests = f"{OUTPUTS} is {digest[:12]}…, and {outputs_sha256[:12]}… was evaluated"
+        raise TrackingError(f"{uri} made other outputs ({digests}); name the version that made them")
 
 
 def _get_version(client: MlflowClient, registered: str, version: int) -> ModelVersion:
@@ -300,11 +292,11 @@ def _get_version(client: MlflowClient, registered: str, version: int) -> ModelVe
         raise TrackingError(f"{unknown}; fix model_uri in the config") from None
 
 
-def _get_holder(client: MlflowClient, target: AliasTarget) -> ModelVersion | None:
+def _get_holder(client: MlflowClient, registered: str, alias: str) -> ModelVersion | None:
     from mlflow.exceptions import MlflowException
 
     try:
-        return client.get_model_version_by_alias(target.registered, target.alias)
+        return client.get_model_version_by_alias(registered, alias)
     except MlflowException as error:
         if error.error_code not in _ABSENT:
             raise

@@ -60,20 +60,6 @@ _DAY_LIMIT = 40  # letters of a `--date` that is none
 
 
 @dataclass(frozen=True)
-class RunInput:
-    """A dataset as the input of a run."""
-
-    name: str
-    sha256: str  # hex digest of the digests of its judgments, queries or scores, one to a line
-    source_type: str  # `local`, or the scheme of a URL
-    source: str  # JSON: the first file, and the number of files
-
-    @property
-    def digest(self) -> str:
-        return self.sha256[:32]
-
-
-@dataclass(frozen=True)
 class Run:
     """Data of one MLflow run, or of the points that an evaluation adds to the long-lived run of its history."""
 
@@ -84,7 +70,7 @@ class Run:
     tags: Mapping[str, str]
     params: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    inputs: tuple[RunInput, ...] = ()
+    inputs: tuple[Mapping[str, str], ...] = ()  # datasets, see `_inputs`
     artifacts: Path | None = None
     task: Task = None
     failed: bool = False
@@ -282,10 +268,11 @@ def _params(values: Mapping[str, Any]) -> dict[str, str]:
     return name_uniquely((key, key, shorten(_storable(text), PARAM_LIMIT)) for key, text in texts.items())
 
 
-def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:
+def _inputs(datasets: Mapping[str, Dataset]) -> tuple[dict[str, str], ...]:
     """Return the datasets as inputs of a run, without score datasets of which nothing could be read.
 
-    A dataset is known by its judgments or ratings and exclusions, or by its queries table or scores.
+    `sha256` is the digest of the digests of its judgments or ratings and exclusions, or of its queries table or scores.
+    `source` has the first file and the number of files in JSON, `source_type` is `local` or the scheme of a URL.
     """
     inputs = []
     for name, dataset in datasets.items():
@@ -297,7 +284,8 @@ def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:
         scheme, separator, _ = files[0].path.partition("://")
         sha256 = hashlib.sha256("\n".join(digests).encode()).hexdigest()
         source = json.dumps({"uri": files[0].path, "n_files": len(files)}, ensure_ascii=False)
-        inputs.append(RunInput(name, sha256, scheme if separator else "local", source))
+        source_type = scheme if separator else "local"
+        inputs.append({"name": name, "sha256": sha256, "source_type": source_type, "source": source})
     return tuple(inputs)
 
 

@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -55,22 +55,14 @@ _PAGE = 1_000
 _BATCH_LIMITS = {"metrics": 1_000, "params": 100, "tags": 100}
 _BATCH_LENGTH = 1_000
 _BATCH_BYTES = 900_000
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """Experiment and run of the evaluation, and the runs of models and replicates by task."""
-
-    experiment_id: str
-    run_id: str
-    runs: Mapping[tuple[str, ...], str]
+_DIGEST = 32  # letters of a dataset's digest in MLflow
 
 
 class ConflictError(Exception):
     """Error of a delivery whose run does not count any more."""
 
 
-def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: Path) -> Delivered:
+def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: Path) -> tuple[str, dict[Task, str]]:
     """Log the runs of an evaluation, each once.
 
     Args:
@@ -79,15 +71,18 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
         uri: Tracking store. Only its public part is logged.
         artifacts: Folder for the files of runs if the store is a database.
 
+    Returns:
+        The id of the experiment, and the id of each run by its task.
+
     Raises:
         Exception: Any error of MLflow. Some runs may be logged.
     """
     public = [_remove_credentials(run, uri) for run in runs]
     is_server = uri.startswith(_SERVERS)
 
-    def attempt() -> Delivered:
+    def attempt() -> tuple[str, dict[Task, str]]:
         experiment_id = open_experiment(client, public[-1], None if is_server else artifacts)
-        return Sender(client, experiment_id, n_threads=_THREADS if is_server else 1).send(public)
+        return experiment_id, Sender(client, experiment_id, n_threads=_THREADS if is_server else 1).send(public)
 
     return retry_conflicts(attempt, SAME_ROW, DELETED)  # another machine may deliver the same
 
@@ -162,7 +157,7 @@ class Sender:
         self._n_threads = n_threads
         self._ended: dict[str, FoundRun] = {}
 
-    def send(self, runs: Sequence[Run]) -> Delivered:
+    def send(self, runs: Sequence[Run]) -> dict[Task, str]:
         """Log the runs. The evaluation's own run is the last one, and ends last."""
         search = f"tags.`{EVALUATION}` = '{runs[-1].tags[EVALUATION]}'"
         found = self._create_missing(runs, lambda: self._find(search, deleted=True), _IDENTITY)
@@ -170,8 +165,7 @@ class Sender:
         self.log_histories([run.history for run in runs if run.history is not None])
         self._fill_all(runs, ids)
         self._sweep(search, ids)
-        models = {task: run_id for task, run_id in ids.items() if task is not None}
-        return Delivered(self._experiment_id, ids[None], models)
+        return ids
 
     def log_histories(self, histories: Sequence[Run]) -> None:
         """Log the figures of an evaluation to the histories of its models, each once.
@@ -359,7 +353,7 @@ def _remove_credentials(run: Run, uri: str) -> Run:
     def clean(texts: Mapping[str, str]) -> dict[str, str]:
         return {key: without_credentials(value, uri) for key, value in texts.items()}
 
-    inputs = tuple(replace(each, source=without_credentials(each.source, uri)) for each in run.inputs)
+    inputs = tuple({**each, "source": without_credentials(each["source"], uri)} for each in run.inputs)
     return replace(run, tags=clean(run.tags), params=clean(run.params), inputs=inputs)
 
 
@@ -372,8 +366,9 @@ def _dataset_inputs(run: Run) -> Iterator[DatasetInput]:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     for each in run.inputs:
-        tags = [InputTag("mlflow.data.context", "evaluation"), InputTag("rankledger.sha256", each.sha256)]
-        yield DatasetInput(Dataset(each.name, each.digest, each.source_type, each.source), tags)
+        tags = [InputTag("mlflow.data.context", "evaluation"), InputTag("rankledger.sha256", each["sha256"])]
+        dataset = Dataset(each["name"], each["sha256"][:_DIGEST], each["source_type"], each["source"])
+        yield DatasetInput(dataset, tags)
 
 
 def _split_batches(run: Run, model_id: str | None) -> Iterator[dict[str, list[Any]]]:
@@ -384,7 +379,7 @@ def _split_batches(run: Run, model_id: str | None) -> Iterator[dict[str, list[An
     if model_id:
         of_model["model_id"] = model_id
         if run.inputs:
-            of_model |= {"dataset_name": run.inputs[0].name, "dataset_digest": run.inputs[0].digest}
+            of_model |= {"dataset_name": run.inputs[0]["name"], "dataset_digest": run.inputs[0]["sha256"][:_DIGEST]}
     entities: list[tuple[str, Any]] = [
         ("tags", RunTag(key, value)) for key, value in run.tags.items() if key not in _IDENTITY
     ]

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankledger.pipeline.delivery.mlflow.promotion import AliasTarget, move_alias, tag_outputs
+from rankledger.pipeline.delivery.mlflow.promotion import move_alias, tag_outputs
 from rankledger.pipeline.delivery.mlflow.runs import EVALUATION, KIND, MANIFEST, build_runs
 from rankledger.pipeline.delivery.mlflow.send import deliver
 from rankledger.pipeline.record.folder import read_record
@@ -142,15 +142,15 @@ def _deliver(uri: str, record: str, max_metrics: int, artifacts: str) -> dict[st
     evaluation = read_record(Path(record))
     runs = build_runs(evaluation, max_metrics=max_metrics, note=note(evaluation))
     with _open_for_writing(uri) as client:
-        delivered = deliver(client, runs, uri=uri, artifacts=Path(artifacts))
+        experiment_id, ids = deliver(client, runs, uri=uri, artifacts=Path(artifacts))
     names = ("dataset", "model", "replicate")
-    models = [{**dict(zip(names, task, strict=False)), "run_id": each} for task, each in delivered.runs.items()]
-    return {"experiment_id": delivered.experiment_id, "run_id": delivered.run_id, "runs": models}
+    models = [{**dict(zip(names, task, strict=False)), "run_id": run_id} for task, run_id in ids.items() if task]
+    return {"experiment_id": experiment_id, "run_id": ids[None], "runs": models}
 
 
-def _move_alias(uri: str, target: dict[str, Any], **options: Any) -> dict[str, Any]:
+def _move_alias(uri: str, **asked: Any) -> dict[str, Any]:
     with _open_for_writing(uri) as client:
-        return move_alias(client, AliasTarget(**target), **options)
+        return move_alias(client, **asked)
 
 
 def _tag_outputs(uri: str, **version: Any) -> str | None:

@@ -18,7 +18,6 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Scores
-from rankledger.pipeline.delivery.mlflow.send import Delivered
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
@@ -114,6 +113,15 @@ def track(record: Evaluation, *, uri: str, artifacts: Path, max_metrics: int = 4
     runs = {tuple(run[key] for key in ("dataset", "model", "replicate") if key in run): run for run in answer["runs"]}
     ids = {task: run["run_id"] for task, run in runs.items()}
     return Delivered(answer["experiment_id"], answer["run_id"], ids)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What the process for MLflow answered."""
+
+    experiment_id: str
+    run_id: str
+    runs: dict[tuple[str, ...], str]
 
 
 @dataclass(frozen=True)
