@@ -281,7 +281,8 @@ def _record_failure(
             _tell(f"{path}: not delivered: {undelivered}; `rankledger sync` delivers it")
     if manifest.alerts:
         unrecorded = None if evaluation.is_recorded else evaluation
-        for line in send_alerts(loaded, records, workspace.runs_dir, unrecorded).unsent:
+        *_, unsent = send_alerts(loaded, records, workspace.runs_dir, unrecorded)
+        for line in unsent:
             _tell(f"alert not sent: {line}; `rankledger sync` sends it")
 
 
@@ -324,8 +325,8 @@ def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Ev
         return evaluation
     from rankledger.pipeline.delivery.alerts import send_alerts
 
-    result = send_alerts(loaded, workspace.records, workspace.runs_dir)
-    return replace(evaluation, unsent=result.unsent)
+    *_, unsent = send_alerts(loaded, workspace.records, workspace.runs_dir)
+    return replace(evaluation, unsent=unsent)
 
 
 def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date as calendar_date
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -28,7 +28,7 @@ from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.evaluation import Evaluation, State, find_state
 from rankledger.pipeline.record.folder import RecordEntry, read_record
-from rankledger.pipeline.record.manifest import NightOrder, evaluation_name, order_night
+from rankledger.pipeline.record.manifest import evaluation_name
 from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
 from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.record.tables import read_file
@@ -63,19 +63,12 @@ class NightState:
     """The state of an evaluation on a night, and its failures."""
 
     evaluation_id: str
-    date: str
-    created: str
+    night: str
     state: State
     failing: tuple[FailingGate, ...] = ()
 
     def __post_init__(self) -> None:
-        calendar_date.fromisoformat(self.date)
-        if datetime.fromisoformat(self.created).tzinfo is None:
-            raise ValueError("a time has no offset")
-
-    @property
-    def order(self) -> NightOrder:
-        return order_night(self.date, datetime.fromisoformat(self.created), self.evaluation_id)
+        calendar_date.fromisoformat(self.night)
 
     def differs_from(self, told: NightState | None) -> bool:
         """Return whether a target must be told of this night. `told` is the night that it knows."""
@@ -83,12 +76,8 @@ class NightState:
         return self.state != state or {*self.failing} != {*failing}
 
 
-@dataclass(frozen=True)
-class TargetLog:
-    """Last night that a target was told of, and a later one that it may know."""
-
-    told: NightState | None = None
-    tried: NightState | None = None
+TargetLog: TypeAlias = dict[str, NightState | None]
+"""The last night that a target was `told` of, and a later one that was `tried` and that it may know."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +85,13 @@ class AlertLog:
     """The latest night of an evaluation, and the log of each target by its key."""
 
     latest: NightState | None = None
-    targets: Mapping[str, TargetLog] = field(default_factory=dict)
+    targets: dict[str, TargetLog] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class AlertResult:
-    """The latest night, the targets that got an alert, and a line for each target that did not."""
+AlertResult: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""The evaluation of the latest night, the targets that got an alert, and a line for each target that did not."""
 
-    evaluation_id: str = ""
-    sent: tuple[str, ...] = ()
-    unsent: tuple[str, ...] = ()
+_NOTHING_SENT: AlertResult = ("", (), ())
 
 
 @dataclass(frozen=True)
@@ -118,16 +104,17 @@ class _Target:
     problem: str = ""
 
     def is_due(self, log: TargetLog, latest: NightState) -> bool:
+        told = log.get("told")
         if self.config.webhook == "":  # another machine that shares the records sends it
             return False
         if self.config.metrics:
-            return log.told != latest
-        return log.tried is not None or latest.differs_from(log.told) or self.is_reminder(log, latest)
+            return told != latest
+        return bool(log.get("tried")) or latest.differs_from(told) or self.is_reminder(told, latest)
 
-    def is_reminder(self, log: TargetLog, latest: NightState) -> bool:
-        if not log.told or not latest.failing or not self.config.remind_after or latest.differs_from(log.told):
+    def is_reminder(self, told: NightState | None, latest: NightState) -> bool:
+        if not told or not latest.failing or not self.config.remind_after or latest.differs_from(told):
             return False
-        nights = calendar_date.fromisoformat(latest.date) - calendar_date.fromisoformat(log.told.date)
+        nights = calendar_date.fromisoformat(latest.night) - calendar_date.fromisoformat(told.night)
         return nights.days >= self.config.remind_after
 
 
@@ -138,30 +125,32 @@ def send_alerts(loaded: Loaded, records: Records, runs_dir: Path, unrecorded: Ev
     """
     name, targets = loaded.config.name, _list_targets(loaded)
     if all(target.config.webhook == "" for target in targets):
-        return AlertResult()
+        return _NOTHING_SENT
     try:
         alone = nullcontext() if unrecorded else one_at_a_time(records, f"{name}.alerts", _WAIT)
         with stage("Sending alerts"), alone:
-            log = _read_log(records, name)
-            latest = _state_of(unrecorded) if unrecorded else _find_latest(records, name, log.latest)
+            known = _read_log(records, name)
+            latest = _state_of(unrecorded) if unrecorded else _find_latest(records, name, known.latest)
             if latest is None:
-                return AlertResult()
-            looked = AlertLog(latest, {target.key: log.targets.get(target.key, TargetLog()) for target in targets})
-            if looked != log:
+                return _NOTHING_SENT
+            log = AlertLog(latest, {target.key: known.targets.get(target.key, {}) for target in targets})
+            if log != known:
                 with suppress(OSError) if unrecorded else nullcontext():
-                    _write_log(records, name, looked)
-            due = [target for target in targets if target.is_due(looked.targets[target.key], latest)]
+                    _write_log(records, name, log)
+            due = [target for target in targets if target.is_due(log.targets[target.key], latest)]
             path = records.fetch(latest.evaluation_id) if due and not unrecorded else None
             record = read_record(path) if path else unrecorded
             if not due or record is None:  # nothing is due, or the record was deleted
-                return AlertResult()
-            sender = _Sender(records, looked, latest, record, runs_dir, is_recorded=unrecorded is None)
-            reasons = {target.label: sender.send(target) for target in due}
+                return _NOTHING_SENT
+            record = replace(record, is_recorded=unrecorded is None)
+            reasons = {
+                target.label: target.problem or _send(target, log, latest, record, records, runs_dir) for target in due
+            }
     except (InputError, LockedError, OSError) as error:
-        return AlertResult(unsent=(_describe_error(records, error),))
+        return "", (), (_describe_error(records, error),)
     sent = tuple(label for label, reason in reasons.items() if not reason)
     unsent = tuple(f"{label}: {reason}" for label, reason in reasons.items() if reason)
-    return AlertResult(latest.evaluation_id, sent, unsent)
+    return latest.evaluation_id, sent, unsent
 
 
 def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records]) -> Iterator[AlertResult]:
@@ -172,106 +161,97 @@ def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records])
             records = place_of(record)
             log = _read_log(records, name)
             latest = _find_latest(records, name, log.latest)
-            uncertain = (own.tried or (latest and latest.differs_from(own.told)) for own in log.targets.values())
+            uncertain = (
+                own.get("tried") or (latest and latest.differs_from(own.get("told"))) for own in log.targets.values()
+            )
             if latest == log.latest and not any(uncertain):
                 continue  # and the config need not be read
             read_file(record.path, manifest, config.name)  # which refuses one that was changed
             secrets = {**os.environ, **manifest.expansions}
             loaded = load(config, ["tracking="], manifest.expansions, secrets)
         except (InputError, OSError) as error:
-            yield AlertResult(manifest.evaluation_id, unsent=(_describe_error(workspace.records, error),))
+            yield manifest.evaluation_id, (), (_describe_error(workspace.records, error),)
             continue
-        result = send_alerts(loaded, records, workspace.runs_dir)
-        if result.sent or result.unsent:
-            yield replace(result, evaluation_id=result.evaluation_id or manifest.evaluation_id)
+        evaluation_id, sent, unsent = send_alerts(loaded, records, workspace.runs_dir)
+        if sent or unsent:
+            yield evaluation_id or manifest.evaluation_id, sent, unsent
 
 
-@dataclass
-class _Sender:
-    records: Records
-    log: AlertLog
-    latest: NightState
-    record: Evaluation
-    runs_dir: Path
-    is_recorded: bool
+def _send(
+    target: _Target, log: AlertLog, latest: NightState, record: Evaluation, records: Records, runs_dir: Path
+) -> str:
+    """Send an alert to a target. Return the reason if it was not confirmed, else an empty text."""
+    told, config, seconds = log.targets[target.key].get("told"), target.config, target.config.timeout.total_seconds()
+    message = partial(_build_message, target, log.targets[target.key], latest, record, records)
 
-    def send(self, target: _Target) -> str:
-        """Send an alert to a target. Return the reason if it was not confirmed, else an empty text."""
-        if target.problem:
-            return target.problem
-        config, log, seconds = target.config, self.log.targets[target.key], target.config.timeout.total_seconds()
-        self._note(target, replace(log, tried=self.latest))
-        try:
-            if config.metrics:
-                path = self.runs_dir / config.metrics
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(path, metrics_text(self.record, self.record.manifest).encode())
-            elif config.webhook:
-                post_alert(config.webhook, self.latest.evaluation_id, self._build_message(target, log), seconds)
-            else:
-                run_alert_command(config.command or (), self._build_message(target, log), seconds)
-        except NotSentError as error:
-            return str(error)
-        except OSError as error:
-            return f"cannot be written: {error.strerror or error}"
-        self._note(target, TargetLog(told=self.latest))
-        return ""
+    def note(**entry: NightState | None) -> None:
+        log.targets[target.key] = entry
+        with nullcontext() if record.is_recorded else suppress(OSError):
+            _write_log(records, record.name, log)
 
-    def _note(self, target: _Target, log: TargetLog) -> None:
-        self.log = replace(self.log, targets={**self.log.targets, target.key: log})
-        with nullcontext() if self.is_recorded else suppress(OSError):
-            _write_log(self.records, self.record.manifest.name, self.log)
+    note(told=told, tried=latest)
+    try:
+        if config.metrics:
+            path = runs_dir / config.metrics
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, metrics_text(record, record.manifest).encode())
+        elif config.webhook:
+            post_alert(config.webhook, latest.evaluation_id, message(), seconds)
+        else:
+            run_alert_command(config.command or (), message(), seconds)
+    except NotSentError as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be written: {error.strerror or error}"
+    note(told=latest)
+    return ""
 
-    def _build_message(self, target: _Target, log: TargetLog) -> bytes:
-        manifest, evaluation_id, remote = self.record.manifest, self.latest.evaluation_id, self.records.remote
-        told = {*log.told.failing} if log.told else set()
-        reasons = _find_failures(self.record.verdicts, manifest.failures, manifest.warnings)
-        failures = sorted(reasons, key=told.__contains__)  # the new ones first
-        causes: dict[tuple[bool, Cause], list[FailingGate]] = {}
-        for failure in failures:
-            causes.setdefault((failure not in told, reasons[failure][1]), []).append(failure)
-        recovered = sorted((told | {*(log.tried.failing if log.tried else ())}) - reasons.keys())
-        place = (
-            ""
-            if not self.is_recorded
-            else f"{remote.url}/{evaluation_id}"
-            if remote
-            else str(self.record.path.resolve())
-        )
-        page = f"{place}/report.html" if "report.html" in manifest.files else place
-        receipt = read_receipt(self.records, evaluation_id)
-        message: dict[str, Any] = {
-            "id": evaluation_id,
-            "name": manifest.name,
-            "date": self.latest.date,
-            "state": self.latest.state,
-            "reminder": target.is_reminder(log, self.latest),
-            "headline": headline_of(self.record),
-            "n_failing": len(failures),
-            "n_new": len(reasons.keys() - told),
-            "n_recovered": len(recovered),
-            "failing": [
-                {
-                    **dict(zip(_NAMES, failure, strict=True)),
-                    "owner": manifest.owners.get(failure[0]),
-                    "is_new": failure not in told,
-                    "reason": short_sentence(reasons[failure][0], _MAX_REASON),
-                }
-                for failure in failures[:_MAX_LISTED]
-            ],
-            "recovered": [dict(zip(_NAMES, failure, strict=True)) for failure in recovered[:_MAX_LISTED]],
-            "promotions": [*promotions(manifest)],
-            "record": place,
-            "page": target.config.page.format(evaluation_id=evaluation_id) if target.config.page else page,
-            "mlflow": receipt.page if receipt else None,
-        }
-        lines = []
-        for (is_new, _), own in causes.items():
-            owned = list_names(manifest.owners[model] for model, *_ in own if manifest.owners.get(model))
-            line = f"{'New: ' if is_new else ''}{_name_failures(own)}{f' (owner: {owned})' if owned else ''}"
-            more = f" (and {counted(len(own) - 1, 'more failure')})" if len(own) > 1 else ""
-            lines.append(f"{line}: {short_sentence(reasons[own[0]][0], _MAX_REASON)}{more}")
-        return json.dumps({"text": _write_text(message, lines[:_MAX_LISTED]), **message}).encode()
+
+def _build_message(target: _Target, log: TargetLog, latest: NightState, record: Evaluation, records: Records) -> bytes:
+    manifest, evaluation_id, known, tried = record.manifest, latest.evaluation_id, log.get("told"), log.get("tried")
+    told = {*known.failing} if known else set()
+    reasons = _find_failures(record.verdicts, manifest.failures, manifest.warnings)
+    failures = sorted(reasons, key=told.__contains__)  # the new ones first
+    recovered = sorted((told | {*(tried.failing if tried else ())}) - reasons.keys())
+    place = f"{records.remote.url}/{evaluation_id}" if records.remote else str(record.path.resolve())
+    place = place if record.is_recorded else ""
+    page = f"{place}/report.html" if "report.html" in manifest.files else place
+    receipt = read_receipt(records, evaluation_id)
+    message: dict[str, Any] = {
+        "id": evaluation_id,
+        "name": manifest.name,
+        "date": latest.night,
+        "state": latest.state,
+        "reminder": target.is_reminder(known, latest),
+        "headline": headline_of(record),
+        "n_failing": len(failures),
+        "n_new": len(reasons.keys() - told),
+        "n_recovered": len(recovered),
+        "failing": [
+            {
+                **dict(zip(_NAMES, failure, strict=True)),
+                "owner": manifest.owners.get(failure[0]),
+                "is_new": failure not in told,
+                "reason": short_sentence(reasons[failure][0], _MAX_REASON),
+            }
+            for failure in failures[:_MAX_LISTED]
+        ],
+        "recovered": [dict(zip(_NAMES, failure, strict=True)) for failure in recovered[:_MAX_LISTED]],
+        "promotions": [*promotions(manifest)],
+        "record": place,
+        "page": target.config.page.format(evaluation_id=evaluation_id) if target.config.page else page,
+        "mlflow": receipt.page if receipt else None,
+    }
+    causes: dict[tuple[bool, Cause], list[FailingGate]] = {}
+    for failure in failures:
+        causes.setdefault((failure not in told, reasons[failure][1]), []).append(failure)
+    lines = []
+    for (is_new, _), own in causes.items():
+        owned = list_names(manifest.owners[model] for model, *_ in own if manifest.owners.get(model))
+        line = f"{'New: ' if is_new else ''}{_name_failures(own)}{f' (owner: {owned})' if owned else ''}"
+        more = f" (and {counted(len(own) - 1, 'more failure')})" if len(own) > 1 else ""
+        lines.append(f"{line}: {short_sentence(reasons[own[0]][0], _MAX_REASON)}{more}")
+    return json.dumps({"text": _write_text(message, lines[:_MAX_LISTED]), **message}).encode()
 
 
 def _write_text(message: Mapping[str, Any], causes: Iterable[str]) -> str:
@@ -318,7 +298,9 @@ def _find_latest(records: Records, name: str, latest: NightState | None) -> Nigh
         entry = RecordEntry(records, evaluation_id)
         try:
             manifest = entry.manifest
-            if not manifest.alerts or (latest and manifest.order <= latest.order):
+            if not manifest.alerts or (
+                latest and (manifest.night, evaluation_id) <= (latest.night, latest.evaluation_id)
+            ):
                 continue
             latest = _state_of(entry.record)
         except (InputError, ValueError):
@@ -330,7 +312,7 @@ def _state_of(record: Evaluation) -> NightState:
     manifest = record.manifest
     result = (record.verdicts, manifest.failures, manifest.warnings)
     failing = tuple(_find_failures(*result))
-    return NightState(manifest.evaluation_id, manifest.night, manifest.created, find_state(*result), failing)
+    return NightState(manifest.evaluation_id, manifest.night, find_state(*result), failing)
 
 
 def _find_last_own(records: Records) -> dict[str, Evaluation]:

@@ -244,8 +244,8 @@ def _sync_place(workspace: Workspace, *, again: bool) -> Iterator[SyncResult]:
             result = syncer.deliver(evaluation_id)
             if result != SyncResult(evaluation_id):
                 yield result
-        for alerts in sync_alerts(workspace, syncer.place_of):
-            yield SyncResult(alerts.evaluation_id, alerted=alerts.sent, reason="; ".join(alerts.unsent))
+        for evaluation_id, sent, unsent in sync_alerts(workspace, syncer.place_of):
+            yield SyncResult(evaluation_id, alerted=sent, reason="; ".join(unsent))
 
 
 class _Syncer:

@@ -21,7 +21,7 @@ from rankledger.pipeline.commands.report import report
 from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.commands.upkeep import accept, verify
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.delivery.alerts import AlertLog, NightState, TargetLog, send_alerts
+from rankledger.pipeline.delivery.alerts import AlertLog, NightState, send_alerts
 from rankledger.pipeline.history.compare import compare
 from rankledger.pipeline.history.history import history
 from rankledger.pipeline.record.receipts import (
@@ -173,9 +173,9 @@ def _write_beside() -> None:
     runs = ({"dataset": "web", "model": "bm25", "run_id": "2"},)
     receipt = Receipt(_IDS[1], digest, "sqlite:///mlflow.db", "1", "1", runs, _TIME)
     _BESIDE["receipt.json"].write_text(json.dumps(asdict(receipt), indent=2))
-    failed = NightState(_IDS[0], "2026-11-19", _TIME, "failed", (("bm25", "web", "drop", "all"),))
+    failed = NightState(_IDS[0], "2026-11-19", "failed", (("bm25", "web", "drop", "all"),))
     _BESIDE["alerts.json"].parent.mkdir(parents=True)
-    _BESIDE["alerts.json"].write_bytes(json_file(AlertLog(failed, {"metrics night.prom": TargetLog(failed)})))
+    _BESIDE["alerts.json"].write_bytes(json_file(AlertLog(failed, {"metrics night.prom": {"told": failed}})))
     settled = SettledPromotion("bm25", "ranker", 3, "champion", "promoted", 3, f"2026-11-20 {_IDS[1]}", _TIME)
     promotions = PromotionReceipt(_IDS[1], digest, "sqlite:///mlflow.db", (settled,))
     _BESIDE["promotion.json"].write_text(json.dumps(asdict(promotions), indent=2))
