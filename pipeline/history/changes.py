@@ -259,7 +259,7 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
 def _unlike_code(base: Manifest, candidate: Manifest, measure: str) -> Iterator[str]:
     name = re.split("[(@]", measure)[0]
     before, after = (manifest.own_metrics.get(name) for manifest in (base, candidate))
-    one, other = before and before.code, after and after.code
+    one, other = before and before["code"], after and after["code"]
     if one != other:
         yield f"its code was {_written(one)} and is {_written(other)}"
 

@@ -25,7 +25,7 @@ from rankledger.pipeline.data.joined import Failure, JudgedOutput
 from rankledger.pipeline.history.analysis import Analysis
 from rankledger.pipeline.history.changes import digest_inputs, name_needs
 from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest, TrackingState
-from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Environment, Output, RecordedMetric
+from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Environment, Output
 from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.support.environment import at_work, environment
 
@@ -184,13 +184,13 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
+def _own_metrics(planned: Plan) -> dict[str, dict[str, Any]]:
     measures = (measure for dataset in planned.datasets for measure in dataset.measures)
     if not (own := {measure.metric.name: measure.metric for measure in measures if measure.metric.code}):
         return {}
-    from rankledger.pipeline.record.metrics import record_metric
+    from rankledger.pipeline.record.metrics import describe_metric
 
-    return {name: record_metric(metric) for name, metric in own.items()}
+    return {name: describe_metric(metric) for name, metric in own.items()}
 
 
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from datetime import date as calendar_date
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Final, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
 
@@ -34,7 +34,6 @@ from rankledger.pipeline.record.manifest_parts import (
     Output,
     Part,
     PathText,
-    RecordedMetric,
     Sha256,
 )
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -189,8 +188,8 @@ class Manifest(Part):
     sensitivity: list[str]
     expansions: dict[str, str]
     definitions: dict[str, Definition]
-    own_metrics: dict[str, RecordedMetric] = Field(default_factory=dict)
-    """Metrics of the user's own, by name; those that a suite names."""
+    own_metrics: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Descriptions of the user's own metrics that suites name, see `record.metrics`."""
 
     n_queries: Count
     """Number of different queries, or users, of all datasets together."""
@@ -319,6 +318,7 @@ class Manifest(Part):
         if evaluation_name(self.evaluation_id) != self.name:
             yield f"the evaluation id has another name than {self.name!r}"
         yield from self._unknown_tasks()
+        yield from self._wrong_metrics()
         for name, dataset in self.datasets.items():
             yield from (
                 f"{measure!r} on {name!r} has no definition"
@@ -331,6 +331,18 @@ class Manifest(Part):
             f"external_metrics: {model!r} is no model of the record"
             for model in self.external_metrics.keys() - self.models.keys()
         )
+
+    def _wrong_metrics(self) -> Iterator[str]:
+        if self.own_metrics:
+            from rankledger.pipeline.record.metrics import restore_metric  # here, because most records have none
+
+            for name, described in self.own_metrics.items():
+                try:
+                    restore_metric(name, **described)
+                except ValidationError as error:
+                    yield f"own_metrics.{name}: {finding(error)}"
+                except (TypeError, ValueError) as error:
+                    yield f"own_metrics.{name}: {error}"
 
     def _unknown_tasks(self) -> Iterator[str]:
         outputs = [*(output.key for output in self.outputs), *(failure.output for failure in self.failures)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer
 
-from rankledger.metrics.metric import Need
 from rankledger.pipeline.config.sources import OutputKey, Replicate
 from rankledger.pipeline.data.joined import JoinStats
 from rankledger.pipeline.data.rows import InputFile
@@ -22,12 +20,6 @@ def _counts(quality: JoinStats) -> JoinStats:
         if isinstance(count, int) and not least <= count < 2**63:
             raise ValueError(f"{name}: expected a count, found {count}")
     return quality
-
-
-def _parameter_name(text: str) -> str:
-    if not text.isidentifier() or keyword.iskeyword(text) or text in ("block", "k"):
-        raise ValueError("expected the name of a parameter")
-    return text
 
 
 def _path(text: str) -> str:
@@ -140,48 +132,6 @@ class Definition(Part):
     drawn_bounds: list[str]
     needs: list[str] = Field(default_factory=list)
     """Keys of `Dataset.digests` that only some measures need: `documents`, `interactions`, `clusters`."""
-
-
-class RecordedParameter(Part):
-    """Parameter of a custom metric."""
-
-    kind: Literal["number", "text", "words", "list"]
-    words: list[str]
-    required: bool
-    default: Number | str | list[int] | None
-
-    @model_validator(mode="after")
-    def _has_words(self) -> RecordedParameter:
-        if (self.kind == "words") != bool(self.words):
-            raise ValueError("expected words for a choice of words, and for no other")
-        return self
-
-
-class RecordedMetric(Part):
-    """Description of a custom metric, whose recorded code is never run to read it."""
-
-    code: Annotated[str, Field(min_length=1)]
-    title: str
-    documentation: str
-    input: Literal["judged", "catalogue", "ratings"]
-    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
-    direction: Literal["higher", "lower", "neither"]
-    needs: list[Need]
-    aggregation: Literal["mean", "geometric_mean", "root_mean_square"]
-    undefined: Literal["convention", "skip"]
-    additive: bool
-    monotone: bool
-    conditions: dict[str, Annotated[list[str], Field(min_length=2, max_length=2)]]
-    version: int
-    cutoff: Literal["refused", "optional", "required"]
-    parameters: dict[Annotated[str, AfterValidator(_parameter_name)], RecordedParameter]
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> RecordedMetric:
-        named = {*self.conditions, *(other for other, _ in self.conditions.values())}
-        if lacking := named - self.parameters.keys():
-            raise ValueError(f"a condition names {lacking.pop()!r}, which is no parameter")
-        return self
 
 
 class Dataset(Part):

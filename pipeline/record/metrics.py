@@ -3,67 +3,115 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import math
-from collections.abc import Mapping
-from typing import Any, Literal, NoReturn, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
+
+from pydantic import AfterValidator, ConfigDict, Field, validate_call
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.metric import Metric, MetricError, Parameter
+from rankledger.metrics.metric import Metric, MetricError, Need
 from rankledger.pipeline.config.own_metrics import AGGREGATIONS, BLOCKS, RECORDED_FIELDS, parameter_kind
-from rankledger.pipeline.record.manifest_parts import RecordedMetric, RecordedParameter
+from rankledger.pipeline.record.manifest_parts import Number
+
+_CHECKED = ConfigDict(strict=True, allow_inf_nan=False)
+_TYPES: dict[str, Any] = {"number": float | None, "text": str, "list": tuple[int, ...]}
 
 
-def record_metric(metric: Metric) -> RecordedMetric:
-    """Return the record of a custom metric."""
+def describe_metric(metric: Metric) -> dict[str, Any]:
+    """Return a custom metric as a manifest has it: the arguments of `restore_metric` besides the name."""
     least, greatest = (None if math.isinf(end) else float(end) for end in metric.range)
-    return RecordedMetric(
-        **{name: getattr(metric, name) for name in RECORDED_FIELDS},
-        documentation=inspect.getdoc(metric.function) or "",
-        input=cast("Any", metric.input),
-        range=[least, greatest],
-        needs=list(metric.needs),
-        aggregation=next(cast("Any", name) for name, known in AGGREGATIONS.items() if known == metric.aggregation),
-        conditions={name: list(condition) for name, condition in metric.conditions.items()},
-        cutoff=metric.cutoff,
-        parameters={name: _record_parameter(own) for name, own in metric.parameters.items() if name != "average"},
-    )
+    parameters = {}
+    for name, parameter in metric.parameters.items():
+        default = None if parameter.required else parameter.default
+        parameters[name] = {
+            "kind": parameter_kind(parameter.type) or "text",
+            "words": list(get_args(parameter.type)) if get_origin(parameter.type) is Literal else [],
+            "required": parameter.required,
+            "default": list(default) if isinstance(default, tuple) else default,
+        }
+    parameters.pop("average", None)
+    return {name: getattr(metric, name) for name in RECORDED_FIELDS} | {
+        "range": [least, greatest],
+        "needs": list(metric.needs),
+        "aggregation": next(name for name, known in AGGREGATIONS.items() if known == metric.aggregation),
+        "conditions": {name: list(condition) for name, condition in metric.conditions.items()},
+        "function": {
+            "documentation": inspect.getdoc(metric.function) or "",
+            "input": metric.input,
+            "cutoff": metric.cutoff,
+            "parameters": parameters,
+        },
+    }
 
 
-def _record_parameter(own: Parameter) -> RecordedParameter:
-    default = None if own.required else own.default
-    return RecordedParameter(
-        kind=parameter_kind(own.type) or "text",
-        words=list(get_args(own.type)) if get_origin(own.type) is Literal else [],
-        required=own.required,
-        default=list(default) if isinstance(default, tuple) else default,
-    )
-
-
-def recorded_metric(name: str, recorded: RecordedMetric) -> Metric:
-    """Return the metric of that name in a record. It computes nothing."""
-    least, greatest = recorded.range
+@validate_call(config=_CHECKED)
+def restore_metric(
+    name: str,
+    *,
+    code: Annotated[str, Field(min_length=1)],
+    title: str,
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)],
+    direction: Literal["higher", "lower", "neither"],
+    needs: list[Need],
+    aggregation: Literal["mean", "geometric_mean", "root_mean_square"],
+    undefined: Literal["convention", "skip"],
+    additive: bool,
+    monotone: bool,
+    conditions: dict[str, Annotated[list[str], Field(min_length=2, max_length=2)]],
+    version: int,
+    function: dict[str, Any],
+) -> Metric:
+    """Return the metric of a manifest, which computes nothing. Raise ValueError if its description is wrong."""
+    least, greatest = range
+    recorded = _RecordedFunction(name, **function)
+    if lacking := {*conditions, *(other for other, _ in conditions.values())} - recorded.names:
+        raise ValueError(f"a condition names {lacking.pop()!r}, which is no parameter")
     return Metric(
         name,
-        _RecordedFunction(name, recorded),
+        recorded,
+        title=title,
         range=(-math.inf if least is None else least, math.inf if greatest is None else greatest),
-        needs=tuple(recorded.needs),
-        aggregation=AGGREGATIONS[recorded.aggregation],
-        conditions={key: (other, value) for key, (other, value) in recorded.conditions.items()},
-        **{name: getattr(recorded, name) for name in RECORDED_FIELDS},
+        direction=direction,
+        needs=tuple(needs),
+        aggregation=AGGREGATIONS[aggregation],
+        undefined=undefined,
+        additive=additive,
+        monotone=monotone,
+        conditions={key: (other, value) for key, (other, value) in conditions.items()},
+        version=version,
+        code=code,
     )
+
+
+def _check_name(text: str) -> str:
+    if not text.isidentifier() or keyword.iskeyword(text) or text in ("block", "k"):
+        raise ValueError("expected the name of a parameter")
+    return text
 
 
 class _RecordedFunction:
     """Placeholder for the function of a recorded metric, with its signature and documentation."""
 
-    def __init__(self, name: str, recorded: RecordedMetric) -> None:
-        self._key = (name, recorded)
-        self.__doc__ = recorded.documentation
-        own = [_make_parameter(key, each) for key, each in recorded.parameters.items()]
-        if recorded.cutoff != "refused":
-            default = inspect.Parameter.empty if recorded.cutoff == "required" else None
+    @validate_call(config=_CHECKED)
+    def __init__(
+        self,
+        name: str,
+        *,
+        documentation: str,
+        input: Literal["judged", "catalogue", "ratings"],
+        cutoff: Literal["refused", "optional", "required"],
+        parameters: dict[Annotated[str, AfterValidator(_check_name)], dict[str, Any]],
+    ) -> None:
+        self._key = {"documentation": documentation, "input": input, "cutoff": cutoff, "parameters": parameters}
+        self._name = name
+        self.names = parameters.keys()
+        self.__doc__ = documentation
+        own = [_make_parameter(key, **each) for key, each in parameters.items()]
+        if cutoff != "refused":
+            default = inspect.Parameter.empty if cutoff == "required" else None
             own.append(inspect.Parameter("k", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=int | None))
-        block = inspect.Parameter("block", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=BLOCKS[recorded.input])
+        block = inspect.Parameter("block", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=BLOCKS[input])
         self.__signature__ = inspect.Signature([block, *own], return_annotation=Floats)
         self.__annotations__ = {each.name: each.annotation for each in (block, *own)} | {"return": Floats}
 
@@ -73,22 +121,34 @@ class _RecordedFunction:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _RecordedFunction) and self._key == other._key
+        return isinstance(other, _RecordedFunction) and (self._name, self._key) == (other._name, other._key)
 
     def __hash__(self) -> int:
-        return hash(self._key[0])
+        return hash(self._name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._key
+        return _restore_function, (self._name, self._key)
 
 
-def _make_parameter(name: str, recorded: RecordedParameter) -> inspect.Parameter:
-    types: Mapping[str, Any] = {"number": float | None, "text": str, "list": tuple[int, ...]}
-    annotation = types[recorded.kind] if recorded.kind != "words" else Literal[tuple(recorded.words)]
-    default = tuple(recorded.default) if isinstance(recorded.default, list) else recorded.default
+def _restore_function(name: str, described: dict[str, Any]) -> _RecordedFunction:
+    return _RecordedFunction(name, **described)
+
+
+@validate_call(config=_CHECKED)
+def _make_parameter(
+    name: str,
+    *,
+    kind: Literal["number", "text", "words", "list"],
+    words: list[str],
+    required: bool,
+    default: Number | str | list[int] | None,
+) -> inspect.Parameter:
+    if (kind == "words") != bool(words):
+        raise ValueError("expected words for a choice of words, and for no other")
+    annotation = Literal[tuple(words)] if kind == "words" else _TYPES[kind]
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if recorded.required else default,
+        default=inspect.Parameter.empty if required else tuple(default) if isinstance(default, list) else default,
         annotation=annotation,
     )

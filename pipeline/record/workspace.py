@@ -246,9 +246,9 @@ def open_record(
 def _own_metrics(record: Evaluation) -> Mapping[str, Metric]:
     if not record.manifest.own_metrics:
         return {}
-    from rankledger.pipeline.record.metrics import recorded_metric
+    from rankledger.pipeline.record.metrics import restore_metric
 
-    return {name: recorded_metric(name, metric) for name, metric in record.manifest.own_metrics.items()}
+    return {name: restore_metric(name, **described) for name, described in record.manifest.own_metrics.items()}
 
 
 def refuse_foreign_inputs(opened: Opened) -> None:

@@ -16,7 +16,7 @@ from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.browse import measures
 from rankledger.pipeline.config.own_metrics import own_metric, try_metric
-from rankledger.pipeline.record.metrics import record_metric, recorded_metric
+from rankledger.pipeline.record.metrics import describe_metric, restore_metric
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import find_code
 from tests.support.blocks import judged_block
@@ -384,7 +384,7 @@ def test_a_record_is_read_without_its_code(config):
 
 def test_a_record_describes_its_metrics(config):
     live = own_metric("gain", find_code("clicks:gain", config.parent))
-    read = recorded_metric("gain", record_metric(live))
+    read = restore_metric("gain", **describe_metric(live))
     for text in ("gain@5", "gain(base=4)@10", "gain"):
         one, other = (rankledger.Measure.parse(text, own={"gain": metric}) for metric in (live, read))
         assert str(one) == str(other)
