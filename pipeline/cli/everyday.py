@@ -17,6 +17,7 @@ import click
 from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.report import ENDINGS, TableStyle
 from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.text import counted
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import ReportOptions
@@ -77,11 +78,13 @@ def _read_shard(shard: str, config: str, shown: ReportOptions, arguments: Mappin
     used = ("overrides", "date", "jobs", "backend", "scheduler", "runs_dir")
     found = read_shard(config, shard, **{name: arguments[name] for name in used})
     if shown.as_json:
-        terminal.print_json(asdict(found))
+        terminal.print_json(found | {"failures": [asdict(failure) for failure in found["failures"]]})
     elif not shown.quiet:
-        terminal.print_lines(str(found))
-    terminal.print_remark(*failures(found.failures), *found.remarks)
-    if found.failures:
+        outputs, were = counted(found["n_parsed"], "output"), "was" if found["n_found"] == 1 else "were"
+        cached = f"{found['n_found']} {were} in the cache ({found['folder']})"
+        terminal.print_lines(f"shard {shard}: {outputs} read, {cached}")
+    terminal.print_remark(*failures(found["failures"]), *found["remarks"])
+    if found["failures"]:
         terminal.leave(terminal.INCOMPLETE)
 
 

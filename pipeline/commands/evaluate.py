@@ -7,10 +7,10 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
@@ -18,7 +18,6 @@ from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.sources import Given, GivenPairs
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.data.inputs import Validation, is_kept, read_inputs
-from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.data.outputs import left_to_evaluation
 from rankledger.pipeline.history.analysis import check_comparison
 from rankledger.pipeline.history.references import source_of_reference
@@ -376,24 +375,6 @@ def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
     yield from failing.items()
 
 
-@dataclass(frozen=True)
-class ShardResult:
-    """Result of reading one shard."""
-
-    shard: str  # such as `3/16`
-    folder: str  # path or URL of the output cache
-    n_parsed: int
-    n_found: int
-    n_left: int  # outputs of all shards that the cache cannot hold
-    failures: tuple[Failure, ...]
-    remarks: tuple[str, ...]
-
-    def __str__(self) -> str:
-        were = "was" if self.n_found == 1 else "were"
-        outputs = "output" if self.n_parsed == 1 else "outputs"
-        return f"shard {self.shard}: {self.n_parsed} {outputs} read, {self.n_found} {were} in the cache ({self.folder})"
-
-
 @work()
 def read_shard(
     config: str,
@@ -405,7 +386,7 @@ def read_shard(
     backend: Backend | None = None,
     scheduler: str | None = None,
     runs_dir: str = "runs",
-) -> ShardResult:
+) -> dict[str, Any]:
     """Read every Nth output of a config into the output cache. Score and record nothing.
 
     Args:
@@ -417,6 +398,10 @@ def read_shard(
         backend: `threads`, `processes` or `dask`, instead of the config's.
         scheduler: Address of a Dask cluster, instead of the config's.
         runs_dir: Runs folder with the output cache that all shards share.
+
+    Returns:
+        `shard`, the `folder` of the cache, how many outputs were read (`n_parsed`) and in the cache (`n_found`),
+        `n_left` (outputs of all shards that the cache cannot hold), `failures` and `remarks`.
 
     Raises:
         InputError: The config, the shard, judgments or documents are wrong, or the cache is off or not writable.
@@ -440,15 +425,15 @@ def read_shard(
     )
     n_parsed = sum(output.parsed for output in inputs.joined.values())
     n_left = len(planned.tasks) - len(kept)
-    return ShardResult(
-        shard,
-        str(store.place),
-        n_parsed,
-        len(inputs.joined) - n_parsed,
-        n_left,
-        inputs.failures,
-        (*inputs.remarks, *([left_to_evaluation(n_left)] if n_left else [])),
-    )
+    return {
+        "shard": shard,
+        "folder": str(store.place),
+        "n_parsed": n_parsed,
+        "n_found": len(inputs.joined) - n_parsed,
+        "n_left": n_left,
+        "failures": inputs.failures,
+        "remarks": (*inputs.remarks, *([left_to_evaluation(n_left)] if n_left else [])),
+    }
 
 
 def _parsed(shard: str) -> tuple[int, int]:

@@ -84,10 +84,6 @@ class PromotionReceipt:
     server: str
     promotions: tuple[SettledPromotion, ...]
 
-    @property
-    def by_model(self) -> dict[str, SettledPromotion]:
-        return {settled.model: settled for settled in self.promotions}
-
 
 @dataclass(frozen=True)
 class TargetReceipt:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Line = TypeVar("Line", bound="DataclassInstance")
+T = TypeVar("T")
 
 
 class _Rows:
@@ -155,14 +156,8 @@ def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
     return tuple(changes)
 
 
-@dataclass(frozen=True)
-class _Queries:
-    """Contents of `queries.json`."""
-
-    queries: tuple[QueryDetail, ...]
-
-
 _DETAILS = 1_000_000  # bytes of queries.json
+_DetailsFile: TypeAlias = dict[Literal["queries"], tuple[QueryDetail, ...]]
 
 
 def fitting_details(details: Iterable[QueryDetail]) -> tuple[QueryDetail, ...]:
@@ -184,10 +179,10 @@ def _detail_line(detail: QueryDetail) -> str:
 
 def query_details_in(data: bytes, path: Path) -> tuple[QueryDetail, ...]:
     """Return the details of queries in the file."""
-    return _typed_in(data, _Queries, path).queries
+    return _typed_in(data, _DetailsFile, path)["queries"]
 
 
-def _typed_in(data: bytes, kind: type[Line], path: Path) -> Line:
+def _typed_in(data: bytes, kind: type[T], path: Path) -> T:
     try:
         return read_typed(kind, data)
     except ValidationError as error:

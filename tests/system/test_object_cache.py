@@ -80,7 +80,7 @@ def test_shards_fill_the_bucket(config, place):
         found = read_shard(
             str(config), shard, overrides=[f"execution.cache={place}"], runs_dir=str(config.parent / shard[0])
         )
-        assert (found.n_parsed, found.folder) == (2, place)
+        assert (found["n_parsed"], found["folder"]) == (2, place)
     assert outcome(evaluate(config, "three", place))[0] == {False}
 
 

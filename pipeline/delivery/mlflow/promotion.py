@@ -71,7 +71,8 @@ def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
         return ()
     passed = [name for name in models if _has_passed(record, name)]
     receipt = read_promotions(records, record.path.name) if passed else None
-    return tuple(name for name in passed if receipt is None or name not in receipt.by_model)
+    settled = {promotion.model for promotion in receipt.promotions} if receipt else set()
+    return tuple(name for name in passed if name not in settled)
 
 
 def promote(

@@ -107,14 +107,6 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
     return write_tables(folder, said, {"estimates": tuple(estimates)}, [result], config=f"name: {name}\n")
 
 
-def track(record: Evaluation, *, uri: str, artifacts: Path, max_metrics: int = 40, seconds: float = 600) -> Delivered:
-    with TrackingStore(uri, artifacts, timeout=timedelta(seconds=seconds)) as store:
-        answer = store.deliver(record.path, max_metrics=max_metrics)
-    runs = {tuple(run[key] for key in ("dataset", "model", "replicate") if key in run): run for run in answer["runs"]}
-    ids = {task: run["run_id"] for task, run in runs.items()}
-    return Delivered(answer["experiment_id"], answer["run_id"], ids)
-
-
 @dataclass(frozen=True)
 class Delivered:
     """What the process for MLflow answered."""
@@ -122,6 +114,14 @@ class Delivered:
     experiment_id: str
     run_id: str
     runs: dict[tuple[str, ...], str]
+
+
+def track(record: Evaluation, *, uri: str, artifacts: Path, max_metrics: int = 40, seconds: float = 600) -> Delivered:
+    with TrackingStore(uri, artifacts, timeout=timedelta(seconds=seconds)) as store:
+        answer = store.deliver(record.path, max_metrics=max_metrics)
+    runs = {tuple(run[key] for key in ("dataset", "model", "replicate") if key in run): run for run in answer["runs"]}
+    ids = {task: run["run_id"] for task, run in runs.items()}
+    return Delivered(answer["experiment_id"], answer["run_id"], ids)
 
 
 @dataclass(frozen=True)
