@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     from rankledger.pipeline.commands.prune import PruneResult, prune
     from rankledger.pipeline.commands.report import export, report
     from rankledger.pipeline.commands.reproduce import Reproduction, reproduce
-    from rankledger.pipeline.commands.upkeep import TaggedOutputs, Verification, accept, tag_outputs, verify
+    from rankledger.pipeline.commands.upkeep import (
+        SyncResult,
+        TaggedOutputs,
+        Verification,
+        accept,
+        sync,
+        tag_outputs,
+        verify,
+    )
     from rankledger.pipeline.data.inputs import Validation
-    from rankledger.pipeline.delivery.outbox import SyncResult, sync
     from rankledger.pipeline.explain import Explanation
     from rankledger.pipeline.history.compare import compare
     from rankledger.pipeline.history.comparison import ComparisonReport, PowerPlan
@@ -89,9 +96,11 @@ _MODULES = {
     "pipeline.commands.prune": ("PruneResult", "prune"),
     "pipeline.commands.report": ("export", "report"),
     "pipeline.commands.reproduce": ("Reproduction", "reproduce"),
-    "pipeline.commands.upkeep": ("TaggedOutputs", "Verification", "accept", "tag_outputs", "verify"),
+    "pipeline.commands.upkeep": (
+        *("SyncResult", "TaggedOutputs", "Verification"),
+        *("accept", "sync", "tag_outputs", "verify"),
+    ),
     "pipeline.data.inputs": ("Validation",),
-    "pipeline.delivery.outbox": ("SyncResult", "sync"),
     "pipeline.explain": ("Explanation",),
     "pipeline.history.compare": ("compare",),
     "pipeline.history.lookup": ("Accepted",),

@@ -380,7 +380,7 @@ def sync(**arguments: Any) -> None:
     Example:
         rankledger sync --records s3://eval/records
     """
-    from rankledger.pipeline.delivery.outbox import sync
+    from rankledger.pipeline.commands.upkeep import sync
 
     failed = False
     for synced in sync(**arguments):

@@ -28,7 +28,6 @@ from rankledger.pipeline.support.text import counted
 if TYPE_CHECKING:
     from rankledger.metrics.metric import Metric
 
-
 _FIGURES = 50  # that round to a published one: more were published with too few digits to tell
 
 

@@ -12,21 +12,13 @@ These old records stay:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from rankledger.pipeline.report.text_table import byte_size
-from rankledger.pipeline.support.text import counted
-
-if TYPE_CHECKING:
-    pass
-
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.history.lookup import ACCEPTED, read_accepted
@@ -37,8 +29,10 @@ from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
 from rankledger.pipeline.record.store import Records, forget_own
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report.text_table import byte_size
 from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.support.text import counted
 
 _NO_CONFIG = "the config with the accepted records was not found; name it with --config"
 

@@ -10,37 +10,27 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 
 from rankledger.metrics.block import Bools
-from rankledger.pipeline.config.sources import PlannedDataset, Source
+from rankledger.pipeline.config.paths import is_url
+from rankledger.pipeline.config.planned import Plan, Task
+from rankledger.pipeline.config.sources import IN_MEMORY, PlannedDataset, Source
+from rankledger.pipeline.data.dataset import describe
+from rankledger.pipeline.data.locate import MovedFiles, link_files, most_alike
 from rankledger.pipeline.data.rows import InputFile, short_digest
+from rankledger.pipeline.history.changes import definition_differences, other_code, other_versions
+from rankledger.pipeline.history.references import record_of
 from rankledger.pipeline.record.evaluation import TABLES, Evaluation
+from rankledger.pipeline.record.folder import config_of, write_record
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Environment
 from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in
 from rankledger.pipeline.record.tables import damaged_files, is_text, lines_in
-from rankledger.pipeline.support.arrow import numpy_of
-from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.support.text import counted
-
-if TYPE_CHECKING:
-    pass
-
-from tempfile import TemporaryDirectory
-
-from rankledger.pipeline.config.paths import is_url
-from rankledger.pipeline.config.planned import Plan, Task
-from rankledger.pipeline.config.sources import IN_MEMORY
-from rankledger.pipeline.data.dataset import describe
-from rankledger.pipeline.data.locate import MovedFiles, link_files, most_alike
-from rankledger.pipeline.history.changes import definition_differences, other_code, other_versions
-from rankledger.pipeline.history.references import record_of
-from rankledger.pipeline.record.folder import config_of, write_record
 from rankledger.pipeline.record.workspace import (
     Opened,
     Workspace,
@@ -50,8 +40,12 @@ from rankledger.pipeline.record.workspace import (
     workers_of,
 )
 from rankledger.pipeline.run import compute
+from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.environment import environment
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.support.text import counted
 
 _ROLES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
 

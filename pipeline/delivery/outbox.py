@@ -7,35 +7,28 @@ the last night and not of one record, so `alerts` keeps what each of its receive
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.delivery.mlflow.promotion import promote
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.mlflow_stores import Stores, open_store, tracking_of
+from rankledger.pipeline.record.mlflow_stores import TrackingStore
 from rankledger.pipeline.record.receipts import (
     Receipt,
     TargetReceipt,
-    clear_left_behind,
     one_at_a_time,
     read_receipt,
     read_target_receipt,
     write_receipt,
 )
-from rankledger.pipeline.record.store import DamagedError, Records, digest_of, open_records, own_places
+from rankledger.pipeline.record.store import Records, digest_of
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.support.own_code import find_installed, installed, reason_of
-from rankledger.pipeline.support.progress import each
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.record.mlflow_stores import TrackingStore
 
 GROUP = "rankledger.delivery"
 """Group of entry points: functions that get an `Evaluation`, and return a text for the receipt or None."""
@@ -175,144 +168,3 @@ def deliver(
         error.add_note(f"the record is complete: {evaluation.path}")  # for whoever says why it ended
         raise
     return evaluation
-
-
-@dataclass(frozen=True)
-class SyncResult:
-    """Result of delivering one record.
-
-    Attributes:
-        evaluation_id: Evaluation of the record.
-        uploaded: True if the record was copied to its remote location.
-        tracked: Page in MLflow, or the store if it is no server. None if nothing was logged.
-        alerted: Targets of `notify` that got an alert.
-        delivered: One line for each installed target that got the record.
-        promotions: One line for each promotion.
-        reason: Reason why the record is not delivered. Empty if it is.
-        unpromoted: Reason why a model was not promoted. Empty if there is none.
-    """
-
-    evaluation_id: str
-    uploaded: bool = False
-    tracked: str | None = None
-    alerted: tuple[str, ...] = ()
-    delivered: tuple[str, ...] = ()
-    promotions: tuple[str, ...] = ()
-    reason: str = ""
-    unpromoted: str = ""
-
-
-def sync(
-    *, runs_dir: str | Path = "runs", records: str | None = None, again: bool = False, tracking_uri: str | None = None
-) -> Iterator[SyncResult]:
-    """Retry pending uploads, MLflow deliveries, promotions and other targets, oldest first, then alerts.
-
-    Args:
-        runs_dir: Runs folder, with the default MLflow store.
-        records: Records location, by default the runs folder. Your records whose config names a remote location are
-            copied there, too.
-        again: Log again what MLflow had before, for example after `mlflow gc`.
-        tracking_uri: Store for all records. By default the store in the config of your record. A record of somebody
-            else goes to the store of MLFLOW_TRACKING_URI, but only if its config names no other.
-
-    Raises:
-        InputError: The records location is invalid.
-        OSError: The records location cannot be reached.
-    """
-    places = {"": records}
-    if records is None:  # records at a URL are in the runs folder, too
-        places |= {name: place for name, place in own_places(Path(runs_dir)).items() if "://" not in place}
-    synced: set[Path] = set()
-    for name, place in places.items():
-        workspace = Workspace.open(runs_dir, place, tracking_uri)
-        folder = workspace.records.folder.resolve()
-        if name and not folder.is_dir():
-            yield SyncResult(name, reason=f"{folder}: folder not found. Check `records` in the config.")
-        elif folder not in synced:
-            synced.add(folder)
-            yield from _sync_place(workspace, again=again)
-
-
-def _sync_place(workspace: Workspace, *, again: bool) -> Iterator[SyncResult]:
-    from rankledger.pipeline.delivery.alerts import sync_alerts  # here, because its HTTP and TLS take time to import
-
-    clear_left_behind(workspace.records, workspace.runs_dir)
-    with Stores(open_store, workspace) as stores:
-        syncer = _Syncer(workspace, stores, again=again)
-        ids = workspace.records.ids()
-        for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
-            result = syncer.deliver(evaluation_id)
-            if result != SyncResult(evaluation_id):
-                yield result
-        for evaluation_id, sent, unsent in sync_alerts(workspace, syncer.place_of):
-            yield SyncResult(evaluation_id, alerted=sent, reason="; ".join(unsent))
-
-
-class _Syncer:
-    """Delivers records one by one. An unreachable location is tried once, because each attempt can take minutes."""
-
-    def __init__(self, workspace: Workspace, stores: Stores, *, again: bool) -> None:
-        self._workspace = workspace
-        self._stores = stores
-        self._again = again
-        self._places = {workspace.records.place: workspace.records}
-        self._away: dict[str, OSError] = {}
-
-    def deliver(self, evaluation_id: str) -> SyncResult:
-        done, records = SyncResult(evaluation_id), self._workspace.records
-        try:
-            if not records.has_here(evaluation_id):
-                self._reach(records)
-                if not self._again and read_receipt(records, evaluation_id) is not None:
-                    return done  # and need not be fetched
-            path = records.fetch(evaluation_id)
-            if path is None:
-                return done
-            record = read_record(path)
-            outbox = Outbox(self.place_of(record), self._open_store, again=self._again)
-            results = list(run_targets(record, outbox))
-        except (InputError, OSError) as error:
-            results = [TargetResult("record", error=error)]
-        reasons = []
-        for result in results:
-            if isinstance(result.error, OSError):
-                self._look_whether_away(result.error)
-            reason = result.describe_error(records) if result.error else ""
-            if result.target == "promotion":
-                done = replace(done, promotions=result.lines, unpromoted=reason)
-                continue
-            reasons += [reason] if reason else []
-            if result.target == "copy":
-                done = replace(done, uploaded=bool(result.lines))
-            elif result.target == "mlflow":
-                done = replace(done, tracked=next(iter(result.lines), None))
-            else:
-                done = replace(done, delivered=(*done.delivered, *result.lines))
-        return replace(done, reason="; ".join(reasons))
-
-    @contextmanager
-    def _open_store(self, record: Evaluation) -> Iterator[tuple[TrackingStore, Tracking]]:
-        tracking = tracking_of(record.path, self._workspace, by_default=False)
-        with self._stores.at(tracking) as store:
-            yield store, tracking
-
-    def place_of(self, record: Evaluation) -> Records:
-        """Return the location that the record names if the user made it, else the location of all records."""
-        place = (record.manifest.records if record.is_trusted else None) or self._workspace.records.place
-        if place not in self._places:
-            self._places[place] = open_records(self._workspace.runs_dir, place)
-        return self._reach(self._places[place])
-
-    def _reach(self, records: Records) -> Records:
-        if records.place in self._away:
-            raise self._away[records.place]
-        return records
-
-    def _look_whether_away(self, error: OSError) -> None:
-        records = self._places.get(str(error.filename))
-        if records is None or isinstance(error, DamagedError) or records.place in self._away:
-            return
-        try:
-            records.ids()
-        except OSError as away:
-            self._away[records.place] = away

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import rankledger
+from rankledger.pipeline.commands.upkeep import sync
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.delivery.mlflow import worker
-from rankledger.pipeline.delivery.outbox import sync
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
@@ -51,7 +51,7 @@ class Warm:
 @pytest.fixture(autouse=True)
 def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    monkeypatch.setattr("rankledger.pipeline.delivery.outbox.open_store", Warm)
+    monkeypatch.setattr("rankledger.pipeline.commands.upkeep.open_store", Warm)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.commands.nightly import nightly
-from rankledger.pipeline.delivery.outbox import SyncResult, sync
+from rankledger.pipeline.commands.upkeep import SyncResult, sync
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.store import Records
@@ -349,7 +349,7 @@ def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
             asked.append(call)
             raise TrackingError("no answer within 1 s", unreachable=True)
 
-    monkeypatch.setattr("rankledger.pipeline.delivery.outbox.open_store", Away)
+    monkeypatch.setattr("rankledger.pipeline.commands.upkeep.open_store", Away)
     results = [*sync()]
 
     assert asked == ["move_alias"]

@@ -39,7 +39,7 @@ def parsed(config: Path, runs: Path) -> tuple[list[bool], list[bytes]]:
 def test_after_all_shards_an_evaluation_parses_nothing_and_has_the_same_bytes(config, tmp_path, order):
     runs = tmp_path / "shared"
     found = [read_shard(str(config), shard, runs_dir=str(runs)) for shard in order]
-    assert sum(shard.n_parsed for shard in found) == 4  # two models on two datasets: what came twice was found
+    assert sum(shard["n_parsed"] for shard in found) == 4  # two models on two datasets: what came twice was found
 
     after, figures = parsed(config, runs)
     alone, expected = parsed(config, tmp_path / "alone")
@@ -60,8 +60,8 @@ def test_what_the_cache_cannot_hold_is_left_to_the_evaluation(tmp_path):
     data = {"web": DATA["web"], "films": rating_collection(3)}
     config = write_config(tmp_path, data, {"search": ["ndcg@10", "rbo(model=bm25)@5"], "ratings": ["rmse"]})
     found = read_shard(str(config), "1/1", runs_dir=str(tmp_path / "runs"))
-    assert (found.n_parsed, found.n_found, found.n_left) == (0, 0, 4)
-    assert found.remarks == (
+    assert (found["n_parsed"], found["n_found"], found["n_left"]) == (0, 0, 4)
+    assert found["remarks"] == (
         "4 outputs are left to the evaluation: the cache keeps rankings, and of these the judged documents alone",
     )
 

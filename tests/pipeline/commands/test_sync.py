@@ -13,8 +13,8 @@ import rankledger
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.commands.browse import list_evaluations
 from rankledger.pipeline.commands.nightly import nightly
+from rankledger.pipeline.commands.upkeep import SyncResult, sync
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.delivery.outbox import SyncResult, sync
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.mlflow_stores import Stores, TrackingStore, open_store
 from rankledger.pipeline.record.receipts import Receipt
@@ -181,7 +181,7 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
     monkeypatch.setattr(Records, "keep", keep)
     monkeypatch.setattr(Remote, "folders", folders)
-    for module in ("delivery.outbox", "record.workspace"):
+    for module in ("commands.upkeep", "record.workspace"):
         monkeypatch.setattr(
             f"rankledger.pipeline.{module}.open_records", lambda runs, _: Records(runs / "records", place)
         )

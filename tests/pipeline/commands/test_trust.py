@@ -15,8 +15,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.commands.prune import prune
 from rankledger.pipeline.commands.reproduce import reproduce
-from rankledger.pipeline.commands.upkeep import verify
-from rankledger.pipeline.delivery.outbox import sync
+from rankledger.pipeline.commands.upkeep import sync, verify
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.mlflow_stores import open_store, tracking_of
 from rankledger.pipeline.record.receipts import Receipt, write_receipt

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import rankledger
+from rankledger.pipeline.commands.upkeep import SyncResult
 from rankledger.pipeline.delivery.alerts import NotSentError, post_alert, run_alert_command
-from rankledger.pipeline.delivery.outbox import SyncResult
 from tests.support.generated_data import search_collection, write_config
 from tests.support.webhook_receiver import SILENT, Receiver, receiver
 

@@ -40,7 +40,6 @@ def test_a_receipt_is_read_as_it_was_written(records):
     write_receipt(records, PROMOTED)
 
     assert (read_receipt(records, ID), read_promotions(records, ID)) == (DELIVERED, PROMOTED)
-    assert PROMOTED.by_model == {"dense": SETTLED}
     assert (read_receipt(records, OTHER), read_promotions(records, OTHER)) == (None, None)
 
 
