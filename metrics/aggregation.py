@@ -28,7 +28,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.catalogue import Attention, CatalogueBlock, Lists, Sparse
 from rankledger.metrics.language_models import ConfidenceBlock
-from rankledger.metrics.pairs import Binning, RatingsBlock, binned, in_one_column, precision_area, roc_area
+from rankledger.metrics.ratings import Binning, RatingsBlock, binned, in_one_column, precision_area, roc_area
 
 __all__ = [
     "CALIBRATION_ERROR",

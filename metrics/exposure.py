@@ -15,9 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats, cut, divide
-from rankledger.metrics.catalogue import Attention, AttentionModel, CatalogueBlock, Codes, Lists
-from rankledger.metrics.documents import (
+from rankledger.metrics.catalogue import (
+    Attention,
+    AttentionModel,
+    CatalogueBlock,
+    Codes,
     Ints,
+    Lists,
     feature_of,
     group_sums,
     jensen_shannon,

@@ -31,7 +31,7 @@ from rankledger.metrics.conventions import Profile
 from rankledger.metrics.language_models import FORMATS, OutputsBlock
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.metric import Metric, MetricError, Parameter
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.ties import has_expectation
 

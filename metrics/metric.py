@@ -16,7 +16,7 @@ from rankledger.metrics.block import JudgedBlock, Terms
 from rankledger.metrics.catalogue import CatalogueBlock, Lists
 from rankledger.metrics.language_models import ConfidenceBlock, OutputsBlock
 from rankledger.metrics.logged import LogBlock
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 
 __all__ = ["Metric", "MetricError", "Need", "Parameter"]
 

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats, divide, sum_down
-from rankledger.metrics.catalogue import CatalogueBlock, Codes, Sparse
-from rankledger.metrics.documents import (
+from rankledger.metrics.catalogue import (
+    CatalogueBlock,
+    Codes,
     Ints,
+    Sparse,
     feature_of,
     jensen_shannon,
     listed,

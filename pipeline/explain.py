@@ -17,7 +17,7 @@ from rankledger.metrics import conventional_scores
 from rankledger.metrics.block import Floats, JudgedBlock, Terms
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.metrics.pairs import RatingsBlock, absolute_errors, log_losses, squared_errors, squared_gaps
+from rankledger.metrics.ratings import RatingsBlock, absolute_errors, log_losses, squared_errors, squared_gaps
 from rankledger.pipeline.config.sources import Replicate
 from rankledger.pipeline.data.joined import QueryList
 from rankledger.pipeline.support.errors import InputError

@@ -25,7 +25,7 @@ from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.language_models import ConfidenceBlock, OutputsBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
-from rankledger.metrics.pairs import RatingsBlock, positive_weight
+from rankledger.metrics.ratings import RatingsBlock, positive_weight
 from rankledger.pipeline.config.sources import OutputKey, Replicate, model_of
 from rankledger.pipeline.data.joined import JudgedOutput, OnDemand, Scores
 from rankledger.pipeline.support.errors import InputError

@@ -20,11 +20,11 @@ import numpy as np
 
 from rankledger.metrics import conventional_scores
 from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, Aggregation, contributions
+from rankledger.metrics.agreement import PREFERENCE_NAMES, preference_scores
 from rankledger.metrics.block import Bools, Floats, JudgedBlock, sum_down
 from rankledger.metrics.conventions import PROFILES, Conventions, Profile
 from rankledger.metrics.gain import dcg, g, ndcg, ndcg_rel, rndcg
 from rankledger.metrics.measure import Measure, external_measure
-from rankledger.metrics.preferences import PREFERENCE_NAMES, preference_scores
 from rankledger.metrics.ranking import ap
 from rankledger.pipeline.config.sources import OutputKey
 from rankledger.pipeline.data.joined import Groups, JudgedOutput, Scores

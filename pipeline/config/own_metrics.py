@@ -16,7 +16,7 @@ from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUAR
 from rankledger.metrics.block import Floats, JudgedBlock, Terms, from_terms
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.metric import Metric, MetricError, Need
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.messages import METRICS_GROUP, is_built_in
 from rankledger.pipeline.support.own_code import (

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.conventions import Conventions, Ties
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 from rankledger.pipeline.data.joined import Hits, JoinStats, JudgedOutput, OnDemand
 from rankledger.pipeline.data.judgments import (
     Hashes,

@@ -15,7 +15,7 @@ from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.block import Bools, Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.measure import Measure
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 from rankledger.pipeline.config.sources import OutputKey, Replicate
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from scipy.spatial.distance import jensenshannon
 
 from rankledger.metrics.agreement import Ranked, RankingsBlock, ap_corr, kendall_tau, rbo
 from rankledger.metrics.block import JudgedBlock
-from rankledger.metrics.counts import user_coverage
 from rankledger.metrics.measure import Measure
-from rankledger.metrics.pairs import RatingsBlock
-from rankledger.metrics.ratings import auc, lauc
+from rankledger.metrics.ratings import RatingsBlock, auc, lauc
 from rankledger.metrics.recommendation import calibration
+from rankledger.metrics.sets import user_coverage
 from tests.agreement.cases import assert_within
 from tests.agreement.recorded_tool import PROGRAMS
 from tests.support.blocks import PlainCatalogue, plain_block, ranked, ratings_block, recommended_block

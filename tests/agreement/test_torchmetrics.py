@@ -7,7 +7,7 @@ document that was not retrieved does not exist for it.
 import numpy as np
 import pytest
 
-from rankledger.metrics.counts import fallout
+from rankledger.metrics.sets import fallout
 from rankledger.pipeline.support.errors import InputError
 from tests.agreement.cases import ByHand, Case, assert_agree, assert_within, ours
 from tests.agreement.labelled_cases import all_pairs, estimates, figures_of_users, has, labelled, labelled_users

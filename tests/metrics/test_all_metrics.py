@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.agreement import ap_corr, compat, kendall_distance, kendall_tau
-from rankledger.metrics.blended import ncu, o_measure, q_measure
 from rankledger.metrics.block import MANY_ROWS, Floats, JudgedBlock
-from rankledger.metrics.cascade import rbp, rbp_resid
-from rankledger.metrics.counts import fn, fp, tn, tp
+from rankledger.metrics.gain import ncu, o_measure, q_measure
 from rankledger.metrics.ranking import ap, ap11, avg_rp, rr
-from rankledger.metrics.reading import insq, inst
+from rankledger.metrics.reading import insq, inst, rbp, rbp_resid
 from rankledger.metrics.registry import METRICS
+from rankledger.metrics.sets import fn, fp, tn, tp
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, over, parsed
 from tests.oracle import (
     CATALOGUE_ORACLE,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.block import JudgedBlock
-from rankledger.metrics.cascade import err, rbp
 from rankledger.metrics.diversity import alpha_ndcg, err_ia, kilt_r, nrbp, strec
 from rankledger.metrics.gain import ndcg
+from rankledger.metrics.reading import err, rbp
 from rankledger.metrics.sets import success
 from tests import oracle
 from tests.metrics.variants import VARIANTS, parsed

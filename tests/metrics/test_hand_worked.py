@@ -11,7 +11,7 @@ from math import log2, pi, sqrt
 import numpy as np
 import pytest
 
-from rankledger.metrics import agreement, blended, cascade, gain, ranking, reading, sets
+from rankledger.metrics import agreement, gain, ranking, reading, sets
 from rankledger.metrics.measure import Measure
 from tests.support.blocks import PlainQuery, plain_block
 
@@ -342,12 +342,12 @@ def test_score(text, lists, expected):
 REFUSED = [  # metric, parameter, values, what is said
     *(
         (metric, "p", (0, 1, -0.5, 2, NAN), "p must be between 0 and 1, found")
-        for metric in (cascade.rbp, cascade.rbp_resid, agreement.compat, partial(reading.nearly_err, k=3, max_grade=2))
+        for metric in (reading.rbp, reading.rbp_resid, agreement.compat, partial(reading.nearly_err, k=3, max_grade=2))
     ),
-    (partial(cascade.err, grades="probability"), "continuation", (0, -0.1, 1.1, NAN), "above 0 and at most 1, found"),
-    (cascade.rankscore, "half_life", (0, -5, NAN), "half_life must be above 0, found"),
-    *((metric, "max_grade", (0, -1), "max_grade must be above 0, found") for metric in (cascade.err,)),
-    (partial(cascade.rbp, gain="graded"), "max_grade", (0, -1), "max_grade must be above 0, found"),
+    (partial(reading.err, grades="probability"), "continuation", (0, -0.1, 1.1, NAN), "above 0 and at most 1, found"),
+    (reading.rankscore, "half_life", (0, -5, NAN), "half_life must be above 0, found"),
+    *((metric, "max_grade", (0, -1), "max_grade must be above 0, found") for metric in (reading.err,)),
+    (partial(reading.rbp, gain="graded"), "max_grade", (0, -1), "max_grade must be above 0, found"),
     (sets.f, "beta", (0, -1, NAN), "beta must be above 0, found"),
     (ranking.rprec_mult, "factor", (0, -1, NAN), "factor must be above 0, found"),
     (ranking.iprec, "recall", (-0.1, 1.1, NAN), r"recall must be in \[0, 1\], found"),
@@ -358,8 +358,8 @@ REFUSED = [  # metric, parameter, values, what is said
     ),
     *((partial(metric, max_grade=2), "t", (0.5, 0.0, NAN), r"above 0\.5") for metric in (reading.insq, reading.inst)),
     (partial(reading.bpm, k=1, max_grade=2), "t", (0,), "t must be above 0, found 0"),
-    (blended.ncu, "gamma", (0, -1, 1.5, NAN), "gamma must be above 0 and at most 1, found"),
-    (blended.q_measure, "beta", (-0.5, NAN, 1e10), "beta must be at (least 0|most 1e9), found"),
+    (gain.ncu, "gamma", (0, -1, 1.5, NAN), "gamma must be above 0 and at most 1, found"),
+    (gain.q_measure, "beta", (-0.5, NAN, 1e10), "beta must be at (least 0|most 1e9), found"),
 ]
 
 

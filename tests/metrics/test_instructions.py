@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rankledger.metrics.agreement import PREFERENCE_NAMES, preference_scores
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.gain import ndcg
 from rankledger.metrics.language_models import (
@@ -17,7 +18,6 @@ from rankledger.metrics.language_models import (
     paired_accuracy,
     robustness,
 )
-from rankledger.metrics.preferences import PREFERENCE_NAMES, preference_scores
 from tests import oracle
 from tests.support.blocks import judged_block
 

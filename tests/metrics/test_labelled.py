@@ -16,8 +16,8 @@ from rankledger.metrics.aggregation import (
     pooled_moments,
     pooled_pr_auc,
 )
-from rankledger.metrics.pairs import RatingsBlock, positive_weight
 from rankledger.metrics.ratings import (
+    RatingsBlock,
     auc,
     brier,
     calibration_error,
@@ -26,6 +26,7 @@ from rankledger.metrics.ratings import (
     log_loss,
     mae,
     mse,
+    positive_weight,
     pr_auc,
     r2,
     rmse,

@@ -14,9 +14,9 @@ import yaml
 from pyarrow import parquet
 
 import rankledger
+from rankledger.metrics.conventional_scores import has_expectation
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.measure import Measure
-from rankledger.metrics.ties import has_expectation
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.explain import explain
 from rankledger.pipeline.config.sources import PlannedDataset, Source

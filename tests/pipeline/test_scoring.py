@@ -11,7 +11,7 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 from rankledger.pipeline.data.joined import JoinStats, JudgedOutput, OnDemand
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError

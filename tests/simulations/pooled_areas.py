@@ -4,7 +4,7 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 from rankledger.pipeline.data.joined import Scores
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.samples import Pair

@@ -14,7 +14,7 @@ import numpy as np
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.logged import LogBlock
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 
 ARRAYS = tuple(field.name for field in fields(JudgedBlock) if field.default is MISSING)  # what every block has
 

@@ -114,7 +114,7 @@ def test_it_scores_as_a_built_in_metric_does(config):
 
 def test_rating_errors_are_averaged_as_built_in_ones(tmp_path):
     source = """
-from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.ratings import RatingsBlock
 
 def error(block: RatingsBlock) -> Floats:
     '''Error.'''
