@@ -254,6 +254,8 @@ def _parse(part: FilePart) -> pa.Table:
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
     if part.head is None:
         _refuse_other(part, _between_tabs(part.kind, first) or first.split())
+    else:
+        _refuse_cut_off(part)  # of a line alone nothing else tells
     delimiter = "\t" if b"\t" in first else " "
     if _may_hold_blanks(part.kind, first.split()):
         next(_rows(part))  # which refuses the line, unless tabs are between its fields
@@ -290,8 +292,9 @@ def _refuse_cut_off(part: FilePart) -> None:
     """Reject an unended last line with fewer fields than the first, which may be cut off."""
     if bytes(part.data[-1:]) != b"\n":
         sizes = [len(fields) for _, fields in _rows(part)]
-        if sizes and max(part.kind.trec_places) < sizes[-1] < sizes[0] == min(sizes[:-1]):
-            found = f"its last line has {sizes[-1]} fields where the first has {sizes[0]}, and no end"
+        n_first = next((len(fields) for _, fields in _rows(part.beginning)), sizes[0] if sizes else 0)
+        if sizes and max(part.kind.trec_places) < sizes[-1] < n_first == min(sizes[:-1], default=n_first):
+            found = f"its last line has {sizes[-1]} fields where the first has {n_first}, and no end"
             raise InputError(f"{part.path}: {found}, so the file may be cut off. Check its source.")
 
 

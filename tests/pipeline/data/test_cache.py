@@ -1,10 +1,11 @@
-"""The output cache: it gives back what it was given, and nothing that is damaged, cut short, or another's."""
+"""Joins that are kept, and kept ones that are joined with other judgments."""
 
 import dataclasses
 import hashlib
 import io
 import multiprocessing
 import os
+import random
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,18 +13,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
-from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.data import cache, readers
 from rankledger.pipeline.data.cache import CacheError, Key, OutputCache, hits_key, judgments_key
-from rankledger.pipeline.data.joined import Hits
+from rankledger.pipeline.data.join import rejoin
+from rankledger.pipeline.data.joined import Hits, JudgedOutput
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.rows import Rows
 from rankledger.pipeline.support.arrow import strings
 from tests.benchmarks.workload import Workload, write_judgments, write_ranking
-from tests.support.data_files import contents, rows_of
+from tests.support.data_files import contents, refusal, rows_of
 from tests.support.generated_data import rows, search_collection
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
@@ -64,17 +69,13 @@ def entry(store: OutputCache) -> Path:
 
 def test_hits_come_back_as_they_were(store):
     store.write_hits(OUTPUT, join_hits())
-
     assert unlike(store.read_hits(OUTPUT), join_hits()) == []
 
-
-def test_an_output_without_hits_comes_back(store):
     judgments = index_judgments(rows_of([("p", "a", 1.0), ("q", "a", 1.0)]))
-    hits = join_ranking(judgments, rows_of([("q", "x", 1.0), ("q", "y", 1.0)]), TREC_EVAL).hits
-    store.write_hits(OUTPUT, hits)
-
+    none = join_ranking(judgments, rows_of([("q", "x", 1.0), ("q", "y", 1.0)]), TREC_EVAL).hits
+    store.write_hits(OUTPUT, none)
     found = store.read_hits(OUTPUT)
-    assert unlike(found, hits) == []
+    assert unlike(found, none) == []
     assert found.n_retrieved.tolist() == [0, 2]
 
 
@@ -99,10 +100,7 @@ def test_what_was_never_kept_is_not_there(store):
     assert store.read_rows(JUDGMENTS) is None
     assert not store.may_hold(JUDGMENTS, 200)
 
-
-def test_an_output_of_another_size_is_certainly_not_there(store):
     store.write_hits(OUTPUT, join_hits())
-
     assert store.may_hold(JUDGMENTS, 200)
     assert not store.may_hold(JUDGMENTS, 20)
     assert not store.may_hold(other(JUDGMENTS, subtopics=True), 200)
@@ -112,20 +110,26 @@ def other(key: Key, **changes: object) -> Key:
     return {**key, **changes}
 
 
+def of_content(**changes: object) -> Key:
+    return other(OUTPUT, content=other(OUTPUT["content"], **changes))
+
+
+def of_judgments(**changes: object) -> Key:
+    return other(OUTPUT, judgments=other(JUDGMENTS, **changes))
+
+
 @pytest.mark.parametrize(
     "key",
     [
-        other(OUTPUT, order="doc_id_asc"),
-        other(OUTPUT, order="input_order"),
-        other(OUTPUT, order="rank_column"),
+        *(other(OUTPUT, order=order) for order in ("doc_id_asc", "input_order", "rank_column")),
         other(OUTPUT, score_precision="float64"),
-        other(OUTPUT, content=other(OUTPUT["content"], files=(("c" * 64, "trec", ""),))),
-        other(OUTPUT, content=other(OUTPUT["content"], files=(("b" * 64, "tsv", ""),))),
-        other(OUTPUT, content=other(OUTPUT["content"], files=(("b" * 64, "trec", ".gz"),))),
-        other(OUTPUT, content=other(OUTPUT["content"], columns=(("score", "points"),))),
-        other(OUTPUT, judgments=other(JUDGMENTS, duplicates="keep_first")),
-        other(OUTPUT, judgments=other(JUDGMENTS, subtopics=True)),
-        other(OUTPUT, judgments=other(JUDGMENTS, content=other(JUDGMENTS["content"], columns=(("x", "y"),)))),
+        of_content(files=(("c" * 64, "trec", ""),)),
+        of_content(files=(("b" * 64, "tsv", ""),)),
+        of_content(files=(("b" * 64, "trec", ".gz"),)),
+        of_content(columns=(("score", "points"),)),
+        of_judgments(duplicates="keep_first"),
+        of_judgments(subtopics=True),
+        of_judgments(content=other(JUDGMENTS["content"], columns=(("x", "y"),))),
     ],
     ids=str,
 )
@@ -137,9 +141,9 @@ def test_whatever_is_read_otherwise_is_another_entry(store, key):
 
 def test_parts_of_an_output_stand_in_order(store):
     files = (("b" * 64, "trec", ""), ("c" * 64, "trec", ""))
-    store.write_hits(other(OUTPUT, content=other(OUTPUT["content"], files=files)), join_hits())
+    store.write_hits(of_content(files=files), join_hits())
 
-    assert store.read_hits(other(OUTPUT, content=other(OUTPUT["content"], files=files[::-1]))) is None
+    assert store.read_hits(of_content(files=files[::-1])) is None
 
 
 @pytest.mark.parametrize("ties", ["optimistic", "pessimistic", "expected"])
@@ -185,7 +189,7 @@ def parquet_of(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def refusal(store: OutputCache, key: Key = OUTPUT) -> str:
+def cache_refusal(store: OutputCache, key: Key = OUTPUT) -> str:
     with pytest.raises(CacheError) as caught:
         store.read_hits(key)
     assert "\n" not in str(caught.value)
@@ -199,7 +203,7 @@ def test_a_flipped_byte_anywhere_is_found(store, entry):
         damaged = bytearray(data)
         damaged[place] ^= 1 << place % 8
         entry.write_bytes(damaged)
-        assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
+        assert cache_refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
 
 
 STRANGE = {
@@ -209,33 +213,26 @@ STRANGE = {
     "texts": parquet_of(pa.table({"n_retrieved": ["7"]})),
     "nulls": parquet_of(pa.table({"n_retrieved": pa.nulls(1, pa.int64())})),
 }
+UNSAID = [{}, {"quality": "{"}, {"quality": "[1]"}, {"quality": '{"n_rows": 1, "other": 2}'}]
 
 
-@pytest.mark.parametrize("body", STRANGE.values(), ids=STRANGE)
-def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry, body):
-    entry.write_bytes(f"rankledger blocks 2 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
-
-    assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
-
-
-@pytest.mark.parametrize(
-    "metadata", [{}, {"quality": "{"}, {"quality": "[1]"}, {"quality": '{"n_rows": 1, "other": 2}'}]
-)
-def test_an_entry_that_does_not_say_what_was_found_is_passed_over(store, entry, metadata):
+def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry):
+    """Another layout, or columns and a key that are right without what was found."""
     table = parquet.read_table(pa.BufferReader(entry.read_bytes().partition(b"\n")[2]))
-    body = parquet_of(table.replace_schema_metadata({"key": table.schema.metadata[b"key"], **metadata}))
-    entry.write_bytes(f"rankledger blocks 2 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
-
-    assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
+    key = table.schema.metadata[b"key"]
+    unsaid = [parquet_of(table.replace_schema_metadata({"key": key, **metadata})) for metadata in UNSAID]
+    for body in (*STRANGE.values(), *unsaid):
+        entry.write_bytes(f"rankledger blocks 2 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+        assert cache_refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
 
 
 def test_a_file_cut_short_is_found(store, entry):
     data = entry.read_bytes()
     for size in [*range(0, len(data), 97), len(data) - 1]:
         entry.write_bytes(data[:size])
-        assert "ignored" in refusal(store)
+        assert "ignored" in cache_refusal(store)
     entry.write_bytes(data + b"\0")
-    assert "ignored" in refusal(store)
+    assert "ignored" in cache_refusal(store)
 
 
 def copy_as(entry: Path, store: OutputCache, key: Key) -> None:
@@ -245,21 +242,18 @@ def copy_as(entry: Path, store: OutputCache, key: Key) -> None:
     place = store.folder / found.relative_to(scratch.folder)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(entry, place)
+    shutil.rmtree(scratch.folder)
 
 
-def test_another_version_is_passed_over(store, entry, monkeypatch):
-    monkeypatch.setattr(cache, "_VERSION", cache._VERSION + 1)
-    assert store.read_hits(OUTPUT) is None
-
-    copy_as(entry, store, OUTPUT)
-    assert "of another version" in refusal(store)
-
-
-def test_an_entry_under_anothers_name_is_passed_over(store, entry):
+def test_entries_of_another_version_or_under_anothers_name_are_passed_over(store, entry, monkeypatch):
     stranger = other(OUTPUT, score_precision="float64")
     copy_as(entry, store, stranger)
+    assert "as it is of other inputs" in cache_refusal(store, stranger)
 
-    assert "as it is of other inputs" in refusal(store, stranger)
+    monkeypatch.setattr(cache, "_VERSION", cache._VERSION + 1)
+    assert store.read_hits(OUTPUT) is None
+    copy_as(entry, store, OUTPUT)
+    assert "of another version" in cache_refusal(store)
 
 
 def test_damaged_judgments_are_found_and_written_anew(store):
@@ -278,7 +272,7 @@ def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
     entry.unlink()
     entry.mkdir()
 
-    assert refusal(store).startswith(f"{entry}: ignored (")
+    assert cache_refusal(store).startswith(f"{entry}: ignored (")
 
 
 # ---- writing
@@ -338,3 +332,119 @@ def test_a_file_is_used_when_it_is_read(store, entry):
     assert store.read_hits(OUTPUT) is not None
 
     assert set(store.unused_since(a_minute_ago)) == {other, leftover}
+
+
+QUERIES = st.sampled_from(["q1", "q10", "Q", "é", "🦆"])
+DOCUMENTS = st.sampled_from(["d1", "d10", "d2", "é", "文", "\uffff", "x"])
+GRADES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 3.0])
+PAIRS = st.tuples(QUERIES, DOCUMENTS)
+JUDGED = st.dictionaries(PAIRS, GRADES, min_size=1, max_size=30)
+RANKED = st.dictionaries(PAIRS, st.sampled_from([0.0, 1.0, 1.0 + 1e-9, 2.5, -3.0]), min_size=1, max_size=35)
+
+Judged = dict[tuple[str, str], float]
+
+
+def table(pairs: Judged) -> Rows:
+    return rows_of([(*pair, value) for pair, value in pairs.items()])
+
+
+def rejoined(then: Rows, now: Rows, ranking: Rows, conventions: Conventions = TREC_EVAL) -> JudgedOutput:
+    hits = join_ranking(index_judgments(then), ranking, conventions).hits
+    assert hits is not None
+    return rejoin(then, hits, index_judgments(now), conventions, 9.0, path="out.tsv")
+
+
+def assert_rejoined(then: Rows, now: Rows, ranking: Rows, conventions: Conventions = TREC_EVAL) -> None:
+    """The kept hits joined with other judgments are what a join gives."""
+    expected = join_ranking(index_judgments(now), ranking, conventions, n_documents=9.0)
+    assert differing(rejoined(then, now, ranking, conventions), expected) == []
+
+
+def differing(found: JudgedOutput, expected: JudgedOutput) -> list[str]:
+    pairs = {name: (getattr(found, name), getattr(expected, name)) for name in ("query_ids", "missing")}
+    for place, blocks in enumerate(zip(found.blocks, expected.blocks, strict=True)):
+        names = [field.name for field in dataclasses.fields(JudgedBlock)]
+        pairs |= {f"{place}.{name}": tuple(getattr(block, name) for block in blocks) for name in names}
+    arrays = [name for name, pair in pairs.items() if not _same(*pair)]
+    return arrays + [name for name in ("max_grade", "quality") if getattr(found, name) != getattr(expected, name)]
+
+
+def _same(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+@given(JUDGED, RANKED, st.integers(0, 100), st.sampled_from(["doc_id_desc", "doc_id_asc", "input_order"]))
+def test_fewer_and_other_judgments_give_what_a_join_gives(then, ranked, seed, ties):
+    rng = random.Random(seed)
+    kept = rng.sample(sorted(then), rng.randint(1, len(then)))
+    now = {pair: rng.choice([then[pair], -1.0, 0.0, 2.0]) for pair in kept}
+
+    assert_rejoined(table(then), table(now), table(ranked), dataclasses.replace(TREC_EVAL, ties=ties))
+
+
+@given(JUDGED, JUDGED, RANKED)
+def test_new_judgments_are_refused_or_give_what_a_join_gives(then, now, ranked):
+    def unsure(query: str) -> bool:
+        known = query in {name for name, _ in then}
+        return not known or any(name == query and (name, document) not in then for name, document in ranked)
+
+    new = [pair for pair in now if pair not in then and unsure(pair[0])]
+    if new:
+        hits = join_ranking(index_judgments(table(then)), table(ranked), TREC_EVAL).hits
+        message = refusal(rejoin, table(then), hits, index_judgments(table(now)), TREC_EVAL, path="out.tsv")
+        assert message.startswith(f"out.tsv: {len(new)} judged pair")
+    else:
+        assert_rejoined(table(then), table(now), table(ranked))
+
+
+def test_a_new_pair_is_named_with_what_to_do():
+    then, now = table({("q1", "a"): 1.0}), table({("q1", "a"): 1.0, ("q1", "d7"): 2.0})
+    hits = join_ranking(index_judgments(then), table({("q1", "a"): 2.0, ("q1", "x"): 1.0}), TREC_EVAL).hits
+
+    assert refusal(rejoin, then, hits, index_judgments(now), TREC_EVAL, path="out.tsv") == (
+        "out.tsv: 1 judged pair is new, such as query 'q1', document 'd7', and the output cache has no ranks of "
+        "unjudged documents; restore it"
+    )
+
+
+def test_a_new_pair_of_a_query_whose_whole_ranking_is_known_was_not_retrieved():
+    then = table({("q1", "a"): 1.0, ("q1", "b"): 0.0, ("q2", "a"): 1.0})
+    now = table({("q1", "a"): 1.0, ("q1", "d7"): 2.0, ("q2", "d7"): 1.0})
+    found = rejoined(then, now, table({("q1", "a"): 2.0, ("q1", "b"): 3.0}))
+
+    (block,) = found.blocks
+    np.testing.assert_array_equal(block.ranks, [[2.0, np.inf]])
+    np.testing.assert_array_equal(block.judged_grades, [[2.0, 1.0], [1.0, np.nan]])
+
+
+def test_subtopics_are_those_of_the_new_judgments():
+    def judged(rows: list[tuple[str, str, str, float]]) -> Rows:
+        plain = rows_of([(query, document, grade) for query, document, _, grade in rows])
+        return dataclasses.replace(plain, subtopics=strings([subtopic for *_, subtopic, _ in rows]))
+
+    then = judged([("q", "a", "1", 1.0), ("q", "b", "1", 0.0), ("q", "b", "2", 1.0)])
+    now = judged([("q", "b", "2", 2.0), ("q", "a", "2", 1.0), ("q", "a", "3", 1.0)])
+    assert_rejoined(then, now, table({("q", "x"): 3.0, ("q", "a"): 2.0, ("q", "b"): 1.0}))
+
+
+def test_a_query_without_output_is_refused_where_that_is_an_error():
+    judgments = table({("q1", "a"): 1.0, ("q2", "a"): 1.0})
+    hits = join_ranking(index_judgments(judgments), table({("q1", "a"): 1.0}), TREC_EVAL).hits
+    strict = dataclasses.replace(TREC_EVAL, missing_queries="error")
+
+    assert refusal(rejoin, judgments, hits, index_judgments(judgments), strict, path="out.tsv") == (
+        "out.tsv: 1 of 2 judged queries have no output, such as 'q2'; complete it, or say missing_queries: empty"
+    )
+
+
+@pytest.mark.parametrize("n_dropped", [0, 1])
+def test_what_the_join_counted_is_counted_anew(n_dropped):
+    then = {("q1", "a"): 1.0, ("q2", "a"): 1.0}
+    now = dict(list(then.items())[: 2 - n_dropped])
+    ranked = {("q1", "a"): 1.0, ("q2", "a"): 3.0, ("q2", "b"): 1.0, ("q3", "a"): 1.0}
+    quality = rejoined(table(then), table(now), table(ranked)).quality
+
+    assert quality.n_unjudged_queries == 1 + n_dropped
+    assert quality.judged_at_10 == (1.0 if n_dropped else 2 / 3)

@@ -1,6 +1,8 @@
-"""External scores: every layout gives the same, what is missing is undefined, and what is no score is refused."""
+"""Scores and numbers that were made elsewhere: tables of them, JSON, and the rows of means that tools add."""
 
+import gzip
 import hashlib
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
+from rankledger.pipeline.data.readers import read_external_metrics
 from tests.support.data_files import json_lines, parquet_table, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -239,24 +242,101 @@ def test_what_is_no_score_is_refused(name, data, message):
     assert refused.removeprefix(name).removeprefix(":1") == f": {message}"
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "found"),
-    [
-        ("a.csv", "query_id,faithful,cost\nq1,1\n", "2 fields found where the header has 3; fix the line"),
-        ("a.eval", "faithful q1\n", "2 fields found where measure, query_id, value are expected; fix the line"),
-    ],
-)
-def test_a_short_line_is_refused(name, data, found):
-    source = Source(write(Path(name), data))
+def test_a_short_line_and_a_score_in_two_parts_are_refused():
+    short = refusal(read, "a.csv", "query_id,faithful,cost\nq1,1\n")
+    assert short == "a.csv:2: 2 fields found where the header has 3; fix the line"
+    short = refusal(read, "a.eval", "faithful q1\n")
+    assert short == "a.eval:1: 2 fields found where measure, query_id, value are expected; fix the line"
 
-    line = 2 if name == "a.csv" else 1
-    assert refusal(read_external_scores, source, [FAITHFUL, COST]) == f"{name}:{line}: {found}"
-
-
-def test_a_score_in_two_parts_is_refused():
     write(Path("scores/0.csv"), "query_id,faithful,cost\nq1,1,1\n")
     write(Path("scores/1.csv"), "query_id,faithful,cost\nq2,1,1\nq1,1,1\n")
-
     assert refusal(read_external_scores, Source("scores"), [FAITHFUL, COST]) == (
         "scores: query 'q1' has faithful twice (line 2 of scores/0.csv and line 3 of scores/1.csv); keep one"
     )
+
+
+def test_numbers_are_read_with_the_hash_of_their_file():
+    text = '{"latency_p95_ms": 120, "dollars": 2.5e-3, "ü": -1}'.encode()
+    extra = read_external_metrics(write(Path("costs.json"), text))
+
+    assert list(extra.numbers.items()) == [("latency_p95_ms", 120.0), ("dollars", 0.0025), ("ü", -1.0)]
+    assert (extra.file.sha256, extra.file.size) == (hashlib.sha256(text).hexdigest(), len(text))
+    assert read_external_metrics(write(Path("costs.json.gz"), gzip.compress(text))).numbers == extra.numbers
+    assert "matches 2 files; name one" in refusal(read_external_metrics, "costs.*")
+    assert "file not found" in refusal(read_external_metrics, "none.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not JSON"),
+        ('{"a": 1', "is not JSON"),
+        ('{"a": 1, "a": 9}', "is not JSON ('a' occurs twice); write an object of numbers"),
+        pytest.param("[" * 100_000, "is not JSON (", id="nested too deeply"),
+        ("[1]", "found list; write an object of numbers"),
+    ],
+)
+def test_what_is_no_object_of_numbers_is_refused(text, message):
+    assert refusal(read_external_metrics, write(Path("costs.json"), text)).startswith(f"costs.json: {message}")
+
+
+def test_only_finite_numbers_are_read_and_those_in_objects_have_dotted_names():
+    """Results of lm_eval and dvc have strings, null and NaN beside the numbers: of eight entries, three are numbers."""
+    text = '{"p95": 110.5, "model": "bm25", "ok": true, "cost": null, "loss": NaN, "far": 1e999, "eval": %s, "l": [1]}'
+    path = write(Path("results.json"), text % '{"arc": {"acc,none": 0.25, "alias": "arc"}, "n": 3}')
+
+    assert read_external_metrics(path).numbers == {"p95": 110.5, "eval.arc.acc,none": 0.25, "eval.n": 3.0}
+
+
+VALUES = [0.1, 0.9, 0.2, 0.8, 0.5]
+WITHOUT_MEAN = "query_id,map\n" + "".join(f"q{number},{value}\n" for number, value in enumerate(VALUES))
+
+
+def read_measures(name: str, text: str, *scores: str, **options: Any) -> ExternalOutput:
+    return read_external_scores(Source(write(Path(name), text), **options), [*map(external_measure, scores)])
+
+
+@pytest.mark.parametrize(
+    ("row", "is_query"),
+    [
+        *(("all", False), ("amean", False), ("Mean", False), ("AVG", False), ("macro avg", False), ("overall", False)),
+        *(("q9", True), ("mean-7", True)),
+    ],
+)
+def test_a_row_of_the_mean_is_no_query(folder, row, is_query):
+    long = "query_id,measure,value\n" + WITHOUT_MEAN.partition("\n")[2].replace(",", ",map,") + f"{row},map,0.5\n"
+    wide = {name: {"map": float(value)} for name, value in (line.split(",") for line in WITHOUT_MEAN.splitlines()[1:])}
+    for name, text in (
+        ("w.csv", f"{WITHOUT_MEAN}{row},0.5\n"),
+        ("l.csv", long),
+        ("j.json", json.dumps({**wide, row: {"map": 0.5}})),
+    ):
+        output = read_measures(name, text, "map")
+        assert len(output.query_ids) == output.values.shape[1] == len(VALUES) + is_query
+        assert output.remarks == (
+            () if is_query else (f"{name}: the row of {row} was left out, because not a query but a summary. Check it",)
+        )
+
+
+def test_a_row_called_as_a_summary_that_is_none():
+    output = read_measures("w.csv", f"{WITHOUT_MEAN}total,0.9\nstd,0.3\n", "map")
+
+    assert output.query_ids[-2:] == ("total", "std")
+    assert output.remarks == ("w.csv: the row of total, std was read as a query. Check it",)
+
+
+@pytest.mark.parametrize("name", ["r.txt", "r.tsv"])
+@pytest.mark.parametrize("score", ["nDCG@10", "P(rel=2)@5", "of_mine"])
+def test_output_of_ir_measures(folder, name, score):
+    output = read_measures(name, f"q1\t{score}\t0.5000\nq2\t{score}\t1.0000\nall\t{score}\t0.7500\n", score)
+
+    assert (output.query_ids, output.values.tolist()) == (("q1", "q2"), [[0.5, 1.0]])
+
+
+def test_output_of_trec_eval_and_numbered_fields(folder):
+    text = "map                   \tq1\t0.5\nmap                   \tq2\t1.0\nmap                   \tall\t0.75\n"
+    own = "0.5 q1 mine\n1.0 q2 mine\n0.75 all mine\n"
+    numbers = {"query_id": "2", "measure": "3", "value": "1"}
+
+    for output in (read_measures("t.txt", text, "map"), read_measures("o.txt", own, "mine", columns=numbers)):
+        assert (output.query_ids, output.values.tolist()) == (("q1", "q2"), [[0.5, 1.0]])

@@ -1,9 +1,10 @@
-"""Finding and opening inputs: files, globs, folders of parts and URLs, compressed or not."""
+"""Files by path, glob, folder and URL: which are meant, whether they are there, and what their digest is."""
 
 import bz2
 import gzip
 import hashlib
 import lzma
+import os
 import zlib
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +13,9 @@ import pyarrow.fs
 import pytest
 
 from rankledger.pipeline.data import locate
-from rankledger.pipeline.data.locate import files_there, find_files
-from rankledger.pipeline.data.readers import read_judgments, read_ranking
+from rankledger.pipeline.data.locate import MovedFiles, files_there, find_files, find_sizes, link_files, marker_beside
+from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_ranking
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import compress, contents, refusal, write, zipped
 
@@ -35,12 +37,6 @@ def documents(path: str) -> list[str]:
     return [document for _, document, _ in contents(read_judgments(path))]
 
 
-def test_nothing_may_be_there():
-    """Whoever looks for what may come is given nothing, and no refusal; a scheme that nobody knows is refused."""
-    assert files_there("sub/a.txt") == files_there("sub/*") == []
-    assert refusal(files_there, "nowhere://a.txt").endswith("; fix the URL")
-
-
 @pytest.mark.parametrize(
     ("names", "path", "expected"),
     [
@@ -59,29 +55,21 @@ def test_what_a_path_finds(names, path, expected):
 
 
 @pytest.mark.parametrize("path", ["nowhere.tsv", "nowhere/*.tsv", "nowhere/a.tsv", "*.tsv"])
-def test_a_path_that_names_nothing_is_refused(path):
-    assert refusal(find_files, path) == f"{path}: file not found; check the path"
+def test_a_path_or_url_that_names_nothing_is_refused(tmp_path, path):
+    for name in (path, f"file://{tmp_path}/{path}"):
+        assert refusal(find_files, name) == f"{name}: file not found; check the path"
+        assert files_there(name) == []
 
 
-def test_a_folder_without_parts_is_not_called_missing():
+def test_a_folder_without_parts_is_not_called_missing_nor_an_unknown_scheme():
     parts("folder/_temporary/part-0")
 
     message = "folder: a folder without files (names that begin with . or _ do not count); fix the path"
     assert refusal(find_files, "folder") == message
-
-
-@pytest.mark.parametrize("name", ["nowhere.tsv", "nowhere/*.tsv", "*.tsv"])
-def test_a_url_that_names_nothing_is_refused(tmp_path, name):
-    url = f"file://{tmp_path}/{name}"
-
-    assert refusal(find_files, url) == f"{url}: file not found; check the path"
-
-
-def test_a_url_of_an_unknown_scheme_is_refused():
-    message = refusal(find_files, "nosuch://bucket/a.tsv")
-
-    assert message.startswith("nosuch://bucket/a.tsv: ")
-    assert message.endswith("; fix the URL")
+    for function in (find_files, files_there):
+        message = refusal(function, "nosuch://bucket/a.tsv")
+        assert message.startswith("nosuch://bucket/a.tsv: ")
+        assert message.endswith("; fix the URL")
 
 
 def test_google_storage_is_asked_for_a_minute():
@@ -120,16 +108,12 @@ def test_a_glob_means_the_same_by_url(tmp_path, pattern):
 
 def test_another_filesystem_serves_a_file_a_folder_and_a_glob(bucket):
     parts("out/b.txt", "out/a.txt", "out/c.tsv")
+    write(Path("a.txt.gz"), compress(LINE.format("d").encode(), ".gz"))
 
     assert found(bucket + "out/a.txt") == ["bucket://out/a.txt"]
     assert found(bucket + "out/*.txt") == ["bucket://out/a.txt", "bucket://out/b.txt"]
     assert found(bucket + "out") == ["bucket://out/a.txt", "bucket://out/b.txt", "bucket://out/c.tsv"]
     assert documents(bucket + "out/*.txt") == ["a.txt", "b.txt"]
-
-
-def test_another_filesystem_serves_compressed_files(bucket):
-    write(Path("a.txt.gz"), compress(LINE.format("d").encode(), ".gz"))
-
     assert documents(bucket + "a.txt.gz") == ["d"]
 
 
@@ -147,16 +131,8 @@ def test_a_file_is_described_as_it_is_stored(ending):
 @pytest.mark.parametrize(
     ("name", "suffix"),
     [
-        ("a.tsv", ".tsv"),
-        ("a.tsv.gz", ".tsv"),
-        ("A.CSV.ZST", ".csv"),
-        ("run.bm25.jsonl", ".jsonl"),
-        ("a.gz", ""),
-        ("a.tsv.bz2", ".tsv"),
-        ("a.csv.xz", ".csv"),
-        ("a.tsv.zip", ".tsv"),
-        ("qrels", ""),
-        ("v1.2/qrels", ""),
+        *(("a.tsv", ".tsv"), ("a.tsv.gz", ".tsv"), ("A.CSV.ZST", ".csv"), ("run.bm25.jsonl", ".jsonl"), ("a.gz", "")),
+        *(("a.tsv.bz2", ".tsv"), ("a.csv.xz", ".csv"), ("a.tsv.zip", ".tsv"), ("qrels", ""), ("v1.2/qrels", "")),
     ],
 )
 def test_the_ending_that_tells_the_format(name, suffix):
@@ -167,10 +143,10 @@ def test_the_ending_that_tells_the_format(name, suffix):
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".GZ", ".bz2", ".xz"])
 def test_compressed_members_one_after_the_other_are_one_file(ending):
-    data = b"".join(compress(LINE.format(name).encode(), ending.lower()) for name in "de")
-    path = write(Path("a.txt" + ending), data)
+    texts = (LINE.format("d"), LINE.format("e"))
+    data = b"".join(compress(text.encode(), ending.lower()) for text in texts)
 
-    assert documents(path) == ["d", "e"]
+    assert documents(write(Path("a.txt" + ending), data)) == ["d", "e"]
 
 
 @pytest.mark.parametrize("name", ["run.csv", "folder/run.csv"])
@@ -255,10 +231,13 @@ def test_a_score_that_may_be_cut_is_refused():
     """A line of five fields below others of six: 12.3 may have been 12.345, and its tag is gone."""
     text = "q Q0 d 1 13.5 t\nq Q0 e 2 12.345 t\nq Q0 f 3 12.3"
 
-    assert refusal(read_ranking, write(Path("run.txt"), text)) == (
-        "run.txt: its last line has 5 fields where the first has 6, and no end, so the file may be cut off. Check its "
-        "source."
+    path = write(Path("run.txt"), text)
+    found = (
+        "its last line has 5 fields where the first has 6, and no end, so the file may be cut off. Check its source."
     )
+    assert refusal(read_ranking, path) == f"run.txt: {found}"
+    for n_rows in (1, 2):
+        assert refusal(list, RankingRanges(path, n_rows=n_rows)) == f"run.txt: {found}"
     assert len(read_ranking(write(Path("ended.txt"), f"{text}\n")).values) == 3
     assert len(read_ranking(write(Path("whole.txt"), f"{text} t")).values) == 3
 
@@ -274,16 +253,13 @@ def test_a_file_that_is_not_compressed_as_its_name_says_is_refused(ending, name)
         assert message.endswith("; write it again")
 
 
-def test_garbage_after_a_compressed_member_is_refused():
-    path = write(Path("a.txt.gz"), gzip.compress(LINE.format("d").encode()) + LINE.format("e").encode())
-
+def test_garbage_after_a_compressed_member_and_a_broken_part_are_named():
+    whole = gzip.compress(LINE.format("d").encode())
+    path = write(Path("a.txt.gz"), whole + LINE.format("e").encode())
     assert refusal(read_judgments, path).startswith(f"{path}: not gzip (")
 
-
-def test_the_compressed_part_that_is_broken_is_named():
-    write(Path("out/a.txt.gz"), gzip.compress(LINE.format("d").encode()))
+    write(Path("out/a.txt.gz"), whole)
     write(Path("out/b.txt.gz"), LINE.format("d"))
-
     assert refusal(read_judgments, "out").startswith("out/b.txt.gz: not gzip (")
 
 
@@ -295,3 +271,129 @@ def test_a_folder_of_very_many_files_is_refused_early(tmp_path):
 
     with pytest.raises(InputError, match=r"holds more than 10,000 files; name the folder of one input"):
         find_files(str(tmp_path))
+
+
+def make_files(*names: str, text: str = "four") -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+
+
+def test_what_is_there_is_seen_with_its_size():
+    assert find_sizes("bm25.tsv") == find_sizes("none/bm25.tsv") == find_sizes("none/*.tsv") == {}
+    make_files("bm25.tsv", "bm25/part-1", "bm25/part-0", "bm25/_SUCCESS", "dense/_temporary/part-0")
+
+    assert find_sizes("bm25.tsv") == {"bm25.tsv": 4}
+    assert find_sizes("bm25") == find_sizes("bm25/part-*") == {"bm25/part-0": 4, "bm25/part-1": 4}
+    assert find_sizes("dense") == {}
+
+
+def test_a_place_that_cannot_be_looked_at_and_a_pipe_are_refused():
+    assert "nowhere://out" in refusal(find_sizes, "nowhere://out/bm25.tsv")
+
+    os.mkfifo("pipe")
+    assert "a named pipe" in refusal(find_sizes, "pipe")
+
+
+def test_a_url_is_seen_as_a_path_is(bucket):
+    make_files("out/bm25/part-0", "out/dense.tsv")
+
+    assert find_sizes("bucket://out/bm25") == {"bucket://out/bm25/part-0": 4}
+    assert find_sizes("bucket://out/*.tsv") == {"bucket://out/dense.tsv": 4}
+    assert find_sizes("bucket://out/sparse.tsv") == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "marker"),
+    [
+        ("out/bm25.tsv", ["out/bm25.tsv"], "out/_SUCCESS"),
+        ("bm25.tsv", ["bm25.tsv"], "_SUCCESS"),
+        ("out/bm25", ["out/bm25/part-0", "out/bm25/part-1"], "out/bm25/_SUCCESS"),
+        ("out/bm25/part-*.tsv", ["out/bm25/part-0.tsv"], "out/bm25/_SUCCESS"),
+        ("out/*/part-?.tsv", ["out/bm25/part-0.tsv"], "out/_SUCCESS"),
+        ("out/[ab].tsv", ["out/[ab].tsv"], "out/_SUCCESS"),
+        ("bucket://out/bm25.tsv", ["out/bm25.tsv"], "bucket://out/_SUCCESS"),
+        ("bucket://out/bm25.tsv?region=eu-1", ["out/bm25.tsv"], "bucket://out/_SUCCESS?region=eu-1"),
+        ("bucket://out/bm25", ["out/bm25/part-0"], "bucket://out/bm25/_SUCCESS"),
+        ("bucket://out/b*/part-0", ["out/bm25/part-0"], "bucket://out/_SUCCESS"),
+    ],
+)
+def test_a_marker_lies_beside_the_file_or_among_the_parts(bucket, path, written, marker):
+    make_files(*written)
+
+    assert marker_beside(path, find_sizes(path), "_SUCCESS") == marker
+
+
+def test_a_marker_may_lie_elsewhere():
+    make_files("out/bm25.tsv")
+    sizes = find_sizes("out/bm25.tsv")
+
+    assert marker_beside("out/bm25.tsv", sizes, "done/bm25") == "out/done/bm25"
+    assert marker_beside("out/bm25.tsv", sizes, "../done/bm25") == "done/bm25"
+    assert marker_beside("out/bm25.tsv", sizes, "/done/bm25") == "/done/bm25"
+
+
+def recorded(path: str, data: bytes) -> InputFile:
+    return InputFile(path, len(data), hashlib.sha256(data).hexdigest())
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def test_a_file_is_found_by_its_bytes_at_any_depth_and_of_any_name(tmp_path):
+    written(tmp_path / "b" / "qrels.txt", b"other")
+    path = written(tmp_path / "deep" / "er" / "copy", b"these")
+
+    assert MovedFiles(tmp_path).find(recorded("web/qrels.txt", b"these")) == path
+    assert MovedFiles(tmp_path).find(recorded("web/qrels.txt", b"those")) is None
+
+
+def test_only_files_of_the_size_are_read(tmp_path, monkeypatch):
+    written(tmp_path / "large", b"x" * 1_000)
+    path = written(tmp_path / "small", b"x")
+    files = MovedFiles(tmp_path)
+    read = []
+    describe = files.describe
+    monkeypatch.setattr(files, "describe", lambda path: read.append(path) or describe(path))
+
+    files.find(recorded("one", b"y"))
+
+    assert read == [path]
+
+
+def test_a_namesake_is_the_file_whose_path_ends_most_alike(tmp_path):
+    news = written(tmp_path / "moved/news/qrels.txt", b"1")
+    written(tmp_path / "moved/web/qrels.txt", b"2")
+    files = MovedFiles(tmp_path)
+
+    assert files.namesake(recorded("old/news/qrels.txt", b"")) == news
+    assert files.namesake(recorded("films/qrels.txt", b"")) is None
+    assert files.namesake(recorded("old/news/bm25.txt", b"")) is None
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InputError, match="folder not found; name the folder of the inputs with --inputs"):
+        MovedFiles(tmp_path / "gone")
+
+
+def test_parts_are_read_in_the_order_in_which_they_were(tmp_path):
+    names = ["part=2/data.tsv", "part=1/data.tsv", "_b.tsv", ".a.tsv.gz"]
+    files = [written(tmp_path / "now" / str(place), name.encode()) for place, name in enumerate(names)]
+
+    folder = link_files(files, [recorded(name, name.encode()) for name in names], tmp_path / "links")
+
+    found = find_files(str(folder))
+    assert [Path(file.path).read_text(encoding="utf-8") for file in found] == names
+    assert [file.suffix for file in found] == [".tsv"] * 4
+
+
+def test_one_file_is_one_link_with_its_ending(tmp_path):
+    file = written(tmp_path / "x", b"these")
+
+    link = link_files([file], [recorded("s3://bucket/qrels.tsv.gz?region=eu", b"these")], tmp_path / "links")
+
+    assert link.read_bytes() == b"these"
+    assert link.name.endswith("qrels.tsv.gz")

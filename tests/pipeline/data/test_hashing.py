@@ -1,10 +1,12 @@
-"""Hashes of (query, document): equal for equal pairs, however Arrow stores them, and never trusted alone."""
+"""Ids as hashes, indexes of many judgments, and what judgments and joins come to."""
 
 import itertools
+import pickle
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data import judgments, rankings
 from rankledger.pipeline.data import judgments as indexing
-from rankledger.pipeline.data import rankings
+from rankledger.pipeline.data.checks import rating_like_relevance
+from rankledger.pipeline.data.join import judged_share_by_rank
+from rankledger.pipeline.data.joined import Hits, JoinStats
 from rankledger.pipeline.data.judgments import hash_pairs, index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
+from rankledger.pipeline.data.readers import read_judgments
 from tests.support.data_files import contents, refusal, rows_of, rows_of_documents
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
@@ -138,3 +145,135 @@ def test_documents_that_share_a_hash_are_no_repeat():
         message = refusal(join_ranking, judgments, rows_of([*rows, ("q", "d8", 0.5)]), TREC_EVAL)
 
     assert "query 'q' ranks document 'd8' twice (line 9 and line 10)" in message
+
+
+def judged_and_ranked(seed):
+    """30 queries that judge 1 to 9 of 12 documents, and retrieve some of them; grades that float32 has, or has not."""
+    rng = np.random.default_rng([29, seed])
+    judged, ranked = [], []
+    for query in range(30):
+        names = [f"d{number}" for number in rng.permutation(12)]
+        grades = rng.integers(-1, 4, query % 9 + 1) + 0.1 * (seed % 2)
+        judged += [(f"q{query}", name, float(grade)) for name, grade in zip(names, grades, strict=False)]
+        ranked += [(f"q{query}", names[place], float(rng.integers(0, 6))) for place in rng.permutation(12)[:8]]
+    return judged, ranked
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scattered", [False, True])
+def test_an_index_per_part_finds_what_one_index_finds(seed, scattered):
+    judged, ranked = judged_and_ranked(seed)
+    if scattered:
+        np.random.default_rng(seed).shuffle(judged)
+    one = index_judgments(rows_of(judged))
+    with patch.object(judgments, "MANY_ROWS", 5):
+        many = index_judgments(rows_of(judged))
+
+    found, expected = (join_ranking(own, rows_of(ranked), TREC_EVAL) for own in (many, one))
+
+    assert many.index is None
+    assert found.quality == expected.quality
+    for block, other in zip(found.blocks, expected.blocks, strict=True):
+        for name in ("ranks", "grades", "tie_first", "tie_last", "judgment_row", "judged_grades", "n_retrieved"):
+            np.testing.assert_array_equal(getattr(block, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_a_pair_that_is_judged_twice_is_refused_or_keeps_its_first_judgment(scattered):
+    pairs = [(f"q{number}", "a", 1.0) for number in range(20)]
+    pairs = [*pairs[1:], pairs[0], ("q7", "a", 3.0)] if scattered else [*pairs[:8], ("q7", "a", 3.0), *pairs[8:]]
+
+    with patch.object(judgments, "MANY_ROWS", 4):
+        kept = index_judgments(rows_of(pairs), keep_first=True)
+        refused = refusal(index_judgments, rows_of(pairs))
+
+    assert refused == refusal(index_judgments, rows_of(pairs))
+    assert kept.grades_of(kept.query_ids.tolist().index("q7")) == {"a": 1.0}
+
+
+def test_documents_on_disk_are_those_of_the_file(tmp_path):
+    lines = [f"q{number // 3} 0 {'é' * (number % 5)}d{number} {number % 4}" for number in range(60)]
+    path = tmp_path / "qrels.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    stored, plain = read_judgments(str(path), folder=tmp_path / "cache", _many=10), read_judgments(str(path))
+    sent = pickle.loads(pickle.dumps(stored.chunks))
+
+    for rows in (stored, plain):
+        assert rows.doc_ids.to_pylist() == [line.split()[2] for line in lines]
+        assert [rows.query_ids[code] for code in rows.query_codes] == [line.split()[0] for line in lines]
+        assert rows.take_doc_ids(np.array([59, 0, 7])).to_pylist() == [lines[row].split()[2] for row in (59, 0, 7)]
+        assert rows.place(7) == "line 8"
+    assert [own.doc_ids.to_pylist() for own in sent] == [own.doc_ids.to_pylist() for own in stored.chunks]
+    with patch.object(judgments, "MANY_ROWS", 10):
+        indexed = index_judgments(stored)
+    assert indexed.grades_of(0) == {"d0": 0.0, "éd1": 1.0, "ééd2": 2.0}
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def warning(*grades: float, measures: tuple[str, ...] = ("r@10",), relevant: float | None = None) -> str | None:
+    judgments = index_judgments(rows_of([("q", f"d{place}", grade) for place, grade in enumerate(grades)]))
+    return rating_like_relevance(judgments, list(map(Measure.parse, measures)), relevant)
+
+
+def test_stars_are_named_with_what_to_set():
+    """Of 1 to 5 stars every one counts as relevant with rel=1; from 4 on would be usual."""
+    assert warning(1, 2, 3, 4, 5, measures=("ndcg@10", "r@10", "ap", "rr", "p@5")) == (
+        "relevance has 5 values from 1 to 5: with rel=1 every judged document counts as relevant in r@10, ap, rr and "
+        "1 more; set `relevant: 4` on the dataset, or rel=… in the measures"
+    )
+
+
+@pytest.mark.parametrize(
+    ("grades", "said"),
+    [
+        ((0.5, 1, 4.5, 5), "with rel=1 75.0% of the judged documents count as relevant in r@10; set `relevant: 4.5`"),
+        ((0, 0.25), "0.0% of the judged documents count as relevant"),  # fractional
+        ((1, 4, 7, 10), "`relevant: 10`"),
+    ],
+)
+def test_other_ratings(grades, said):
+    assert said in warning(*grades)
+
+
+def test_a_choice_that_no_grade_reaches():
+    """Every measure that needs a relevant document would be 0."""
+    assert warning(1, 2, 5, relevant=9) == "no relevance reaches `relevant: 9`; the greatest is 5"
+
+
+@pytest.mark.parametrize(
+    ("grades", "options"),
+    [
+        ((1, 2, 3), {}),  # three values
+        ((0, 1, 2, 3, 4), {}),  # one that is not relevant
+        ((-1, 1, 2, 3, 4), {}),
+        ((1, 2, 3, 4), {"relevant": 3.0}),
+        ((1, 2, 3, 4), {"relevant": 1.0}),
+        ((1, 2, 3, 4), {"measures": ("r(rel=1)@10", "ndcg@10", "ndcg(gain=exponential)")}),
+    ],
+)
+def test_grades_that_say_which_are_relevant(grades, options):
+    assert warning(*grades, **options) is None
+
+
+def hits(ranks, n_retrieved):
+    found = np.array(ranks, dtype=np.uint8)
+    rows, counts = np.arange(len(ranks), dtype=np.int32), np.array(n_retrieved)
+    return Hits(np.zeros_like(counts), rows, found, found, found, counts, JoinStats(0, 0, 0))
+
+
+def test_the_share_of_a_rank_is_over_the_queries_that_reach_it():
+    """Of 3 queries with 1, 2 and 2 documents: 2 of 3 are judged at rank 1, and 1 of 2 at rank 2; a negative grade is no
+    judgment.
+    """
+    found = list(judged_share_by_rank([hits([1, 1, 2, 2], [1, 2, 2, 0])], np.array([1.0, 0.0, -1.0, 2.0])))
+
+    assert found == [(1, 2 / 3, 3), (2, 1 / 2, 2)]
+
+
+def test_nothing_retrieved_has_no_share():
+    assert list(judged_share_by_rank([hits([], [0, 0])], np.array([1.0]))) == []
+
+
+def test_replicates_have_their_lists_together():
+    assert list(judged_share_by_rank([hits([1], [1]), hits([], [1])], np.array([1.0]))) == [(1, 1 / 2, 2)]

@@ -1,28 +1,43 @@
-"""Files that would end the process, fill the memory, wait for ever or flood the screen: each is refused in a line."""
+"""Files that would end the process, fill the memory, wait for ever or flood the screen, or that change."""
 
 import csv
 import gzip
+import hashlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs
 import pytest
 
+from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import describe, exists, size_of
 from rankledger.pipeline.data.external_scores import read_external_scores
-from rankledger.pipeline.data.locate import find_files
-from rankledger.pipeline.data.readers import read_documents, read_external_metrics, read_judgments, read_queries
+from rankledger.pipeline.data.files import StoredFile
+from rankledger.pipeline.data.locate import each_file, find_files
+from rankledger.pipeline.data.rankings import join_qrels
+from rankledger.pipeline.data.readers import (
+    read_documents,
+    read_external_metrics,
+    read_judgments,
+    read_queries,
+    read_ranking,
+)
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import (
     FORMATS,
@@ -40,7 +55,10 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 TEXTS = ("trec", "tsv", "csv", "jsonl")
 MEGABYTE = 1_000_000
+
+
 LONGEST = 65_536
+COST = external_measure("cost", "lower", (-np.inf, np.inf))
 
 
 def answered(function: Callable[..., Any], *args: Any, **options: Any) -> str:
@@ -188,24 +206,18 @@ def test_an_id_of_over_64_kb_is_refused_at_once(format, column):
             assert message.endswith(f" {place}); write ids of at most 65,536")
 
 
-@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
-def test_an_id_of_over_64_kb_in_a_table_of_ids_is_refused(format):
-    names = ("query_id", "x", "y")
-    path = write(Path(f"a{SUFFIXES[format]}"), encode([("x" * 100_000, "d", 1.0)], format, names=names))
-
-    assert "query_id of 100,000 bytes (" in refusal(read_queries, path)
-
-
-def test_an_id_of_over_64_kb_in_json_and_scores_is_refused():
+def test_an_id_of_over_64_kb_in_a_table_of_ids_in_json_and_scores_is_refused():
+    for ending in ("tsv", "csv", "jsonl", "parquet"):
+        data = encode([("x" * 100_000, "d", 1.0)], ending, names=("query_id", "x", "y"))
+        assert "query_id of 100,000 bytes (" in refusal(read_queries, write(Path(f"a.{ending}"), data))
     path = write(Path("a.json"), json.dumps({"q": {"x" * MEGABYTE: 1}}))
     assert len(refusal(read_judgments, path)) < 500
 
-    measures = [external_measure("cost", "lower", (-np.inf, np.inf))]
     for name, text in (
         ("a.json", json.dumps({"x" * MEGABYTE: {"cost": 1}})),
         ("a.tsv", f"query_id\tcost\n{'x' * 70_000}\t1\n"),
     ):
-        assert "query_id of " in refusal(read_external_scores, Source(write(Path(name), text)), measures)
+        assert "query_id of " in refusal(read_external_scores, Source(write(Path(name), text)), [COST])
 
 
 LONG = "x" * 60_000
@@ -312,27 +324,25 @@ def test_a_footer_that_contradicts_itself_ends_no_process(value, read):
 
 @pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("keys", "message"),
     [
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 2}', "'relevance' occurs twice; keep one"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 1}', "'relevance' occurs twice; keep one"),
-        (
-            '{"query_id": "q", "query\\u005fid": "r", "doc_id": "d", "relevance": 1}',
-            "'query_id' occurs twice; keep one",
-        ),
-        ('{"doc_id": null, "query_id": "q", "doc_id": "d", "relevance": 1}', "'doc_id' occurs twice; keep one"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": "1"}', "relevance '1' is not a number; fix it"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": "1.5"}', "relevance '1.5' is not a number; fix it"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": true}', "relevance true is not a number; fix it"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": null}', "relevance null is not a number; fix it"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": 1, "x": 2}', ""),
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": {"doc_id": 1, "doc_id": 2}}', ""),
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": "\\"doc_id\\": \\"e\\""}', ""),
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": "{}\\n{"}', ""),
+        ('"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 2', "'relevance' occurs twice; keep one"),
+        ('"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 1', "'relevance' occurs twice; keep one"),
+        ('"query_id": "q", "query\\u005fid": "r", "doc_id": "d", "relevance": 1', "'query_id' occurs twice; keep one"),
+        ('"doc_id": null, "query_id": "q", "doc_id": "d", "relevance": 1', "'doc_id' occurs twice; keep one"),
+        ('"query_id": "q", "doc_id": "d", "relevance": "1"', "relevance '1' is not a number; fix it"),
+        ('"query_id": "q", "doc_id": "d", "relevance": "1.5"', "relevance '1.5' is not a number; fix it"),
+        ('"query_id": "q", "doc_id": "d", "relevance": true', "relevance true is not a number; fix it"),
+        ('"query_id": "q", "doc_id": "d", "relevance": null', "relevance null is not a number; fix it"),
+        ('"query_id": "q", "doc_id": "d", "relevance": 1, "x": 1, "x": 2', ""),
+        ('"query_id": "q", "doc_id": "d", "relevance": 1, "x": {"doc_id": 1, "doc_id": 2}', ""),
+        ('"query_id": "q", "doc_id": "d", "relevance": 1, "x": "\\"doc_id\\": \\"e\\""', ""),
+        ('"query_id": "q", "doc_id": "d", "relevance": 1, "x": "{}\\n{"', ""),
     ],
 )
-def test_doubled_keys_and_numbers_as_texts_in_json_lines(row, message, slow):
-    path = write(Path("a.jsonl"), ("\n" if slow else "") + ROW.replace('"d"', '"c"') + "\n" + row + "\n")
+def test_doubled_keys_and_numbers_as_texts_in_json_lines(keys, message, slow):
+    text = ("\n" if slow else "") + ROW.replace('"d"', '"c"') + f"\n{{{keys}}}\n"
+    path = write(Path("a.jsonl"), text)
 
     assert answered(read_judgments, path) == (message and f"{path}:{2 + slow}: {message}")
 
@@ -410,54 +420,42 @@ def test_compressed_files_cut_anywhere_are_refused(ending):
 
 
 def test_an_empty_member_and_several_members():
-    data = gzip.compress(b"") + gzip.compress(b"q 0 d 1\n") + gzip.compress(b"")
+    empty = gzip.compress(b"")
+    path = write(Path("a.txt.gz"), empty + gzip.compress(b"q 0 d 1\n") + empty)
 
-    assert contents(read_judgments(write(Path("a.txt.gz"), data))) == [("q", "d", 1.0)]
-    assert (
-        refusal(read_judgments, write(Path("b.txt.gz"), gzip.compress(b"")))
-        == "b.txt.gz: no rows; write the file again"
-    )
+    assert contents(read_judgments(path)) == [("q", "d", 1.0)]
+    assert refusal(read_judgments, write(Path("b.txt.gz"), empty)) == "b.txt.gz: no rows; write the file again"
 
 
 # Parquet.
 
+
 ODD_COLUMNS: Sequence[pa.Array] = [
-    pa.array(["a", "b"]),
-    pa.array(["a", "b"], pa.large_string()),
-    pa.array(["a", "b"], pa.string_view()),
+    *(pa.array(["a", "b"], kind) for kind in (pa.string(), pa.large_string(), pa.string_view())),
     pa.array([b"a", b"\xff"]),
     pa.array([b"ab", b"cd"], pa.binary(2)),
-    pa.array([1, 2], pa.uint64()),
-    pa.array([2**64 - 1, 0], pa.uint64()),
-    pa.array([1, 2], pa.int8()),
-    pa.array([1.5, float("nan")]),
-    pa.array([1.5, float("inf")], pa.float32()),
+    *(pa.array([1, 2], pa.uint64()), pa.array([2**64 - 1, 0], pa.uint64()), pa.array([1, 2], pa.int8())),
+    *(pa.array([1.5, float("nan")]), pa.array([1.5, float("inf")], pa.float32())),
     pa.array(np.array([1.5, 2.5], np.float16)),
     pa.array([Decimal("1.5"), Decimal("9" * 30)], pa.decimal128(38, 5)),
     pa.array([Decimal("1.5"), Decimal("9" * 50)], pa.decimal256(60, 5)),
-    pa.array([True, False]),
-    pa.array([None, None]),
-    pa.array(["a", None]),
-    pa.array([[1], []]),
-    pa.array([["a"], None]),
-    pa.array([[b"\xff"], None]),
-    pa.array([[1.0, None], [2.0]]),
-    pa.array([[[1.0]], [[2.0]]]),
+    *(pa.array([True, False]), pa.array([None, None]), pa.array(["a", None])),
+    *(pa.array([[1], []]), pa.array([["a"], None]), pa.array([[b"\xff"], None])),
+    *(pa.array([[1.0, None], [2.0]]), pa.array([[[1.0]], [[2.0]]])),
     pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2)),
     pa.array([{"a": 1}, {"a": 2}]),
     pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
-    pa.array([0, 2**62], pa.timestamp("us")),
-    pa.array([0, 1], pa.timestamp("ns", "Europe/Nowhere")),
-    pa.array([0, 2**30], pa.date32()),
-    pa.array([0, 1], pa.time64("ns")),
-    pa.array([0, 2**62], pa.duration("us")),
-    pa.array(["a", "b"]).dictionary_encode(),
-    pa.array([1, 2]).dictionary_encode(),
-    pa.array([b"a", b"\xff"]).dictionary_encode(),
+    *(pa.array([0, 2**62], pa.timestamp("us")), pa.array([0, 1], pa.timestamp("ns", "Europe/Nowhere"))),
+    *(pa.array([0, 2**30], pa.date32()), pa.array([0, 1], pa.time64("ns")), pa.array([0, 2**62], pa.duration("us"))),
+    *(pa.array(values).dictionary_encode() for values in (["a", "b"], [1, 2], [b"a", b"\xff"])),
     pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int32()), pa.array(["a"])),
     pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xff\xc3")),
     pa.array([], pa.string()),
 ]
+
+
+def read_costs(path: str) -> Any:
+    return read_external_scores(Source(path), [COST])
 
 
 @pytest.mark.parametrize("column", ODD_COLUMNS, ids=lambda column: str(column.type))
@@ -465,21 +463,17 @@ def test_columns_of_parquet_of_any_type_are_read_or_refused(column):
     n_rows = len(column)
     ids = pa.array([f"i{row}" for row in range(n_rows)], pa.string())
     ones = pa.array(np.ones(n_rows))
-    measures = [external_measure("cost", "lower", (-np.inf, np.inf))]
+    judged = ["query_id", "doc_id", "relevance"]
     tables: list[tuple[list[pa.Array], list[str], Callable[[str], Any]]] = [
-        ([column, ids, ones], ["query_id", "doc_id", "relevance"], read_judgments),
-        ([ids, column, ones], ["query_id", "doc_id", "relevance"], read_judgments),
-        ([ids, ids, column], ["query_id", "doc_id", "relevance"], read_judgments),
+        ([column, ids, ones], judged, read_judgments),
+        ([ids, column, ones], judged, read_judgments),
+        ([ids, ids, column], judged, read_judgments),
         ([column], ["query_id"], read_queries),
-        ([ids, column], ["query_id", "market"], lambda path: read_queries(path, further=["market"])),
-        ([ids, column], ["doc_id", "genre"], lambda path: read_documents(path, features=["genre"])),
-        ([ids, column], ["query_id", "cost"], lambda path: read_external_scores(Source(path), measures)),
-        ([column, ones], ["query_id", "cost"], lambda path: read_external_scores(Source(path), measures)),
-        (
-            [ids, ids, column],
-            ["query_id", "measure", "value"],
-            lambda path: read_external_scores(Source(path), measures),
-        ),
+        ([ids, column], ["query_id", "market"], partial(read_queries, further=["market"])),
+        ([ids, column], ["doc_id", "genre"], partial(read_documents, features=["genre"])),
+        ([ids, column], ["query_id", "cost"], read_costs),
+        ([column, ones], ["query_id", "cost"], read_costs),
+        ([ids, ids, column], ["query_id", "measure", "value"], read_costs),
     ]
     for columns, names, read in tables:
         message = answered(read, write(Path("a.parquet"), table_bytes(columns, names)))
@@ -498,19 +492,15 @@ def test_parquet_cut_or_changed_anywhere_is_read_or_refused():
         assert not message or message.startswith("a.parquet: ")
 
 
-def test_columns_that_stand_twice_and_files_without_rows():
+def test_parquet_with_a_column_twice_without_rows_or_encrypted_is_refused():
     names = ["doc_id", "genre", "genre"]
     twice = write(Path("a.parquet"), table_bytes([pa.array(["d"])] * 3, names))
     empty = write(Path("b.parquet"), table_bytes([pa.array([], pa.string())] * 2, names[:2]))
+    whole = table_bytes([pa.array(["d"])], ["doc_id"])
 
     assert "column 'genre' occurs twice" in refusal(read_documents, twice, features=["genre"])
     assert refusal(read_documents, empty, features=["genre"]) == "b.parquet: no rows; write the file again"
-
-
-def test_encrypted_parquet_is_refused():
-    whole = table_bytes([pa.array(["d"])], ["doc_id"])
-
-    assert "not Parquet" in refusal(read_documents, write(Path("a.parquet"), b"PARE" + whole[4:-4] + b"PARE"))
+    assert "not Parquet" in refusal(read_documents, write(Path("c.parquet"), b"PARE" + whole[4:-4] + b"PARE"))
 
 
 @pytest.mark.parametrize(
@@ -530,15 +520,195 @@ def test_features_that_are_no_text_or_number_are_refused(name, data):
 
 
 def test_numbers_from_outside_are_read_or_refused():
-    for data in (
-        b"\xff",
-        b'{"a": 1e400}',
-        b'{"\\ud800": 1}',
-        b"[" * 100_000,
-        b"",
-        utf16('{"a": 1}')[2:],
-        b'{"a": NaN}',
-    ):
+    """Three hold no finite number and are read as files without any."""
+    for data in (b"\xff", b'{"\\ud800": 1}', b"[" * 100_000, b""):
+        assert answered(read_external_metrics, write(Path("extra.json"), data)).startswith("extra.json: ")
+    for data in (b'{"a": 1e400}', utf16('{"a": 1}')[2:], b'{"a": NaN}'):
         message = answered(read_external_metrics, write(Path("extra.json"), data))
-        has_none = data.startswith((b"{\0", b'{"a": 1e400', b'{"a": NaN'))  # which are no finite numbers
-        assert message.startswith("extra.json: ") or has_none
+        assert not message or message.startswith("extra.json: ")
+
+
+CHANGED = "changed while it was read; evaluate again when it is complete"
+
+
+def read(file: StoredFile) -> pa.Buffer:
+    with file.contents() as contents:
+        return contents.read()
+
+
+@contextmanager
+def repeating(action: Callable[[], Any]) -> Iterator[None]:
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.is_set():
+            action()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def lines(text: str, n_lines: int, header: str = "") -> bytes:
+    return (header + "".join(text.replace("N", f"{row:06}") for row in range(n_lines))).encode()
+
+
+def judged(path: str) -> tuple[InputFile, list[str]]:
+    rows = read_judgments(path)
+    return rows.files[0], [str(int(value)) for value in rows.values]
+
+
+def grouped(path: str) -> tuple[InputFile, list[str]]:
+    table = read_queries(path, further=["market"])
+    return table.files[0], [str(text) for text in table.texts["market"]]
+
+
+def featured(path: str) -> tuple[InputFile, list[str]]:
+    table = read_documents(path, features=["price"])
+    return table.files[0], [str(int(value)) for value in table.features["price"].values]
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "header", "line"),
+    [
+        (judged, "qrels.txt", "", "qN 0 dN X\n"),
+        (grouped, "queries.tsv", "query_id\tmarket\n", "qN\tX\n"),
+        (featured, "documents.jsonl", "", '{"doc_id": "dN", "price": [X.0]}\n'),
+    ],
+)
+def test_figures_are_of_the_bytes_that_were_hashed(read, name, header, line):
+    texts = [lines(line.replace("X", value), 10_000, header) for value in ("1", "2")]
+    path = Path(write(Path(name), texts[0]))
+
+    def rewrite() -> None:
+        for text in texts:
+            with path.open("r+b", buffering=0) as file:
+                for begin in range(0, len(text), 1 << 13):
+                    file.write(text[begin : begin + (1 << 13)])
+
+    refusals = []
+    with repeating(rewrite):
+        for _ in range(10):
+            try:
+                file, values = read(name)
+            except InputError as error:
+                refusals.append(str(error))
+                continue
+            rows = (line.replace("N", f"{row:06}").replace("X", value) for row, value in enumerate(values))
+            assert hashlib.sha256((header + "".join(rows)).encode()).hexdigest() == file.sha256
+    assert set(refusals) <= {f"{name}: {CHANGED}"}
+
+
+def test_a_file_cut_short_while_it_is_read_ends_no_process():
+    """A mapped file would end it with SIGBUS: the child reads a file that is cut to nothing and filled again."""
+    text = lines("qN 0 d 1\n", 100_000)
+    write(Path("qrels.txt"), text)
+    program = (
+        "from rankledger.pipeline.data.readers import read_judgments\n"
+        "from rankledger.pipeline.support.errors import InputError\n"
+        "for _ in range(8):\n"
+        "    try: read_judgments('qrels.txt')\n"
+        "    except InputError: pass\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    while child.poll() is None:
+        os.truncate("qrels.txt", 0)
+        with Path("qrels.txt").open("r+b") as file:
+            file.write(text)
+
+    assert (child.returncode, child.communicate()[1]) == (0, b"")
+
+
+class Store(pa.fs.FileSystemHandler):  # type: ignore[misc]
+    """A store of one file, which becomes another once it was opened; the methods that no reader calls are left out."""
+
+    def __init__(self, before: bytes, after: bytes, *, reached: int | None = None) -> None:
+        self.contents = [before, after]
+        self.written = 0
+        self.reached = reached
+
+    def get_file_info(self, paths: list[str]) -> list[pa.fs.FileInfo]:
+        size = len(self.contents[self.written])
+        return [pa.fs.FileInfo(path, pa.fs.FileType.File, size=size, mtime_ns=self.written) for path in paths]
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        opened = self.contents[self.written]
+        self.written = 1
+        return pa.PythonFile(pa.BufferReader(opened[: self.reached]), mode="r")
+
+
+for method in Store.__abstractmethods__:
+    setattr(Store, method, None)
+Store.__abstractmethods__ = frozenset()
+
+
+@pytest.mark.parametrize("after", [b"q 0 d 2\n", b"q 0 d 1\nq 0 e 1\n", b"q 0 d 1\n"])
+def test_a_file_elsewhere_that_was_replaced_is_refused(after):
+    for each in (read, StoredFile.describe):
+        file = StoredFile("bucket://a.txt", pa.fs.PyFileSystem(Store(b"q 0 d 1\n", after)), "a.txt")
+
+        assert refusal(each, file) == f"bucket://a.txt: {CHANGED}"
+
+
+def test_a_file_that_ends_early_is_refused():
+    store = Store(b"q 0 d 1\n", b"", reached=4)
+    store.contents.pop()
+    store.contents *= 2
+    store.get_file_info = lambda paths: [  # the time stays
+        pa.fs.FileInfo(path, pa.fs.FileType.File, size=8, mtime_ns=0) for path in paths
+    ]
+
+    message = refusal(read, StoredFile("bucket://a.txt", pa.fs.PyFileSystem(store), "a.txt"))
+
+    assert message == "bucket://a.txt: ended 4 bytes early while it was read; check the file"
+
+
+@pytest.mark.parametrize("path", ["parts", "parts/*.txt"])
+def test_parts_that_come_or_go_while_they_are_read_are_refused(path):
+    write(Path("parts/a.txt"), "q 0 a 1\n")
+    write(Path("parts/b.txt"), "q 0 b 1\n")
+
+    for change in (lambda: write(Path("parts/c.txt"), "q 0 c 1\n"), Path("parts/b.txt").unlink):
+        found = each_file(path)
+        assert next(found).path == "parts/a.txt"
+        change()
+        assert (
+            refusal(list, found) == f"{path}: its files changed while it was read; evaluate again when it is complete"
+        )
+
+
+def test_a_message_names_no_line_of_another_file():
+    write(Path("a.tsv"), "query_id\tdoc_id\tscore\nq\td\t1\n\nq\te\t2\n")
+    rows = read_ranking("a.tsv")
+    assert rows.place(1) == "line 4"
+
+    write(Path("a.tsv"), "\n\n\nquery_id\tdoc_id\tscore\nq\td\t1\nq\te\t3\n")
+    assert rows.place(1) == "row 2"
+
+    Path("a.tsv").unlink()
+    assert rows.place(1) == "row 2"
+
+
+def test_the_name_of_an_output_is_of_the_bytes_that_were_read():
+    """trec_eval's tag, of the last line, is taken when the rows are: a pipe cannot be read again, either."""
+    write(Path("qrels.txt"), "q 0 d 1\n")
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=lambda: Path("pipe").write_text("q Q0 d 1 1 mine\n", encoding="utf-8"))
+    writer.start()
+    try:
+        _, tag = join_qrels("qrels.txt", "pipe", PROFILES["trec_eval"].conventions, n_documents=0)
+    finally:
+        writer.join()
+
+    assert tag == "mine"
+
+
+def test_a_digest_alone_needs_no_memory_for_the_file():
+    text = lines("qN 0 d 1\n", 300_000)
+    path = write(Path("qrels.txt"), text)
+
+    assert describe(Source(path)) == (InputFile(path, len(text), hashlib.sha256(text).hexdigest()),)

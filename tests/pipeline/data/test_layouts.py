@@ -371,9 +371,9 @@ def test_a_folder_of_beir_means_its_test_judgments(splits, end):
 
 
 def test_a_folder_of_beir_without_a_test_split_is_refused():
-    assert refusal(read_judgments, str(beir_folder("train", "dev"))) == (
-        "beir/nfcorpus: holds judgments of several splits; name one, as in beir/nfcorpus/qrels/dev.tsv"
-    )
+    said = "holds judgments of several splits; name one, as in beir/nfcorpus/qrels/dev.tsv"
+
+    assert refusal(read_judgments, str(beir_folder("train", "dev"))) == f"beir/nfcorpus: {said}"
 
 
 # A repository on the HuggingFace hub, as push_to_hub writes it: README.md, and data/<split>-<n>-of-<n>.parquet.

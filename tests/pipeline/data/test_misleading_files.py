@@ -1,5 +1,6 @@
 """Files whose layout misleads: what is read is right, and what is refused is refused with its cause."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -22,10 +23,7 @@ from rankledger.pipeline.data.readers import (
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import contents, json_lines, refusal, write
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 PAIRS = [("u1", "a", 1.0), ("u2", "b", 1.0)]
@@ -50,18 +48,18 @@ def test_pairs_without_any_grade_have_grade_1(path, data, ids):
 
 
 @pytest.mark.parametrize(
-    ("path", "data"),
+    ("path", "data", "said"),
     [
-        ("a.csv", "user,item,amount\nu1,a,0\n"),
-        ("a.csv", "user,item,seconds_watched,timestamp\nu1,a,0,9\n"),
-        ("a.jsonl", json_lines({"query_id": "u1", "doc_id": "a"}, {"query_id": "u1", "doc_id": "b", "relevance": 0})),
+        ("a.csv", "user,item,amount\nu1,a,0\n", "map it with columns: {relevance: …}"),
+        ("a.csv", "user,item,seconds_watched,timestamp\nu1,a,0,9\n", "map it with columns: {relevance: …}"),
+        (
+            *("a.jsonl", '{"query_id": "u1", "doc_id": "a"}\n{"query_id": "u1", "doc_id": "b", "relevance": 0}\n'),
+            "relevance",
+        ),
     ],
 )
-def test_pairs_with_something_that_may_be_a_grade_have_none(path, data):
-    assert (
-        "map it with columns: {relevance: …}" in refusal(read_judgments, write(Path(path), data)) or path == "a.jsonl"
-    )
-    assert "relevance" in refusal(read_judgments, path)
+def test_pairs_with_something_that_may_be_a_grade_have_none(path, data, said):
+    assert said in refusal(read_judgments, write(Path(path), data))
 
 
 def test_a_label_of_recbole_is_a_grade():
@@ -70,15 +68,11 @@ def test_a_label_of_recbole_is_a_grade():
     assert contents(read_judgments(write(Path("a.inter"), data))) == [("u1", "a", 1.0), ("u1", "x", 0.0)]
 
 
-@pytest.mark.parametrize(
-    ("grade", "warns"), [(964982703, True), (1704067200000, True), (2_000_000, True), (90_000, False)]
-)
-def test_grades_that_are_times_are_warned_of(grade, warns):
-    judged = index_judgments(read_judgments(write(Path("a.txt"), f"u1 0 a {grade}\nu1 0 b 0\n")))
-
-    found = rating_like_relevance(judged, [Measure.parse("ndcg@10")], None)
-
-    assert (found is not None and f"{grade:,}" in found) == warns
+def test_grades_that_are_times_are_warned_of():
+    for grade, warns in ((964982703, True), (1704067200000, True), (2_000_000, True), (90_000, False)):
+        judged = index_judgments(read_judgments(write(Path("a.txt"), f"u1 0 a {grade}\nu1 0 b 0\n")))
+        found = rating_like_relevance(judged, [Measure.parse("ndcg@10")], None)
+        assert (found is not None and f"{grade:,}" in found) == warns
 
 
 HEADED = "query_id{0}doc_id{0}score\nq1{0}d2{0}2.5\n"
@@ -97,11 +91,7 @@ HEADED = "query_id{0}doc_id{0}score\nq1{0}d2{0}2.5\n"
         ("a.txt", "u1;d1;2.5\nu1;d2;1.5\n", "its fields are separated by semicolons"),
         ("a.txt", "u1,d1,2.5\nu1,d2,1.5\n", "its fields are separated by commas; set format: csv"),
         ("a.csv", "q1 Q0 d1 1 2.5 t\n", "looks like TREC text; set format: trec"),
-        (
-            "a.csv",
-            "A39,0205616461,5.0,1369699200\n",
-            "its first line is no header; add one of 4 names, or write columns: ",
-        ),
+        ("a.csv", "A39,02,5.0,1369\n", "its first line is no header; add one of 4 names, or write columns: "),
     ],
 )
 def test_a_delimiter_or_a_header_that_the_format_does_not_have_is_named(path, data, cause):
@@ -207,32 +197,19 @@ def test_a_ranking_of_four_fields_is_called_one(sign, number):
     assert contents(read_ranking(source)) == [("q", "a", float(number))]
 
 
-def test_judgments_in_place_of_a_ranking_are_still_called_so():
-    """The second field of judgments is an iteration, 0 as a rule."""
-    assert "looks like judgments" in refusal(read_ranking, write(Path("qrels.txt"), "q 0 a 1\n"))
-
-
-@pytest.mark.parametrize("indent", [None, 1])
-@pytest.mark.parametrize("begin", ["", "\n", "\ufeff"])
 @pytest.mark.parametrize("read", [read_judgments, read_ranking, read_pairs, read_queries, read_documents])
-def test_a_json_list_in_json_lines_is_called_so_by_every_reader(read, begin, indent):
+def test_json_lists_in_json_lines_are_called_so_by_every_reader(read):
     row = {"query_id": "q", "doc_id": "a", "relevance": 1, "score": 1}
-    path = write(Path("a.jsonl"), begin + json.dumps([row], indent=indent))
-
-    message = refusal(read, path)
-    assert message.startswith(f"a.jsonl:{1 + begin.count(chr(10))}: expected one object a line, found [")
-    assert message.endswith("; fix the line, or set format: json")
-    assert read(Source(path, "json")) is not None
-
-
-@pytest.mark.parametrize("read", [read_judgments, read_ranking, read_pairs, read_queries])
-def test_lines_that_are_lists_of_values_are_no_table(read):
-    path = write(Path("a.jsonl"), '["q", "a", 1]\n["q", "b", 2]\n')
-
-    assert (
-        refusal(read, path)
-        == 'a.jsonl:1: expected one object a line, found ["q", "a", 1]; fix the line, or set format: json'
-    )
+    for begin, indent in itertools.product(("", "\n", "\ufeff"), (None, 1)):
+        path = write(Path("a.jsonl"), begin + json.dumps([row], indent=indent))
+        message = refusal(read, path)
+        assert message.startswith(f"a.jsonl:{1 + begin.count(chr(10))}: expected one object a line, found [")
+        assert message.endswith("; fix the line, or set format: json")
+        assert read(Source(path, "json")) is not None
+    if read is not read_documents:
+        path = write(Path("a.jsonl"), '["q", "a", 1]\n["q", "b", 2]\n')
+        said = 'expected one object a line, found ["q", "a", 1]; fix the line, or set format: json'
+        assert refusal(read, path) == f"a.jsonl:1: {said}"
 
 
 @pytest.mark.parametrize("further", ["", ",time"])

@@ -1,8 +1,9 @@
-"""How often gates err: levels worked by hand, and the looks of a gate over a sequence of outputs."""
+"""Error rates of gates over looks and lines, and the ends of intervals that keep them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -13,9 +14,13 @@ from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.errors import errors_of, false_alarm_rate, looks_after, small_slices
 from rankledger.pipeline.gates.evidence import Evidence
+from rankledger.pipeline.gates.intervals import simultaneous
 from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.gates.verdicts import LookCount, Verdict
 from rankledger.pipeline.inference.distributions import t_quantile
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.summary import IntervalRule
+from tests.simulations.gates import outcomes, skewed
 from tests.support.gate_evidence import (
     NDCG,
     RR,
@@ -240,11 +245,26 @@ def test_each_changed_output_is_a_look():
     assert [*days.values()] == ["2026-11-01", "2026-11-03", "2026-11-05"]
 
 
-def test_scores_like_those_of_the_baseline_are_no_look():
-    verdict = looked(BEFORE)
+def test_what_is_no_look():
+    """Scores like those of the baseline, an output that was seen, and looks before the day of renewal."""
+    same = looked(BEFORE)
+    assert (same.outcome, same.looks) == ("pass", LookCount(0, 90))
+    assert spent(evidence(*before_and_after(BEFORE, BEFORE)), same, no_drop(looks=LOOKS)) == {}
 
-    assert (verdict.outcome, verdict.looks) == ("pass", LookCount(0, 90))
-    assert spent(evidence(*before_and_after(BEFORE, BEFORE)), verdict, no_drop(looks=LOOKS)) == {}
+    gate = no_drop(looks=Looks(changed_outputs=2))
+    output = looked(dropped(0.03), gate).looks.output
+    seen = looked(dropped(0.03), gate, looks={KEY: {"a": "2026-11-01", output: "2026-11-02"}})
+    assert (seen.outcome, seen.looks) == ("fail", LookCount(2, 2, output))
+
+    days = {"a": "2026-11-01", "b": "2026-11-20"}
+    tomorrow, today = (no_drop(looks=Looks(changed_outputs=90, since=TODAY + timedelta(days=n))) for n in (1, 0))
+    assert [looked(dropped(0.03), gate, looks={KEY: days}).looks.spent for gate in (tomorrow, today)] == [3, 1]
+
+
+def test_looks_of_gates_that_are_gone_are_carried_on():
+    (carried,) = looks_after([], [], {("old", "web", "dense"): {"a": "2026-11-01"}}, TODAY) or ()
+
+    assert (carried.gate, carried.outputs) == ("old", {"a": "2026-11-01"})
 
 
 def test_another_margin_or_baseline_makes_an_output_new():
@@ -277,21 +297,6 @@ def test_after_the_last_look_a_new_output_is_inconclusive(drop):
     assert [*spent(found, first, renewed).values()] == [str(TODAY)]
 
 
-def test_looks_are_renewed_on_the_day_and_not_before():
-    days = {"a": "2026-11-01", "b": "2026-11-20"}
-    tomorrow, today = (no_drop(looks=Looks(changed_outputs=90, since=TODAY + timedelta(days=n))) for n in (1, 0))
-
-    assert [looked(dropped(0.03), gate, looks={KEY: days}).looks.spent for gate in (tomorrow, today)] == [3, 1]
-
-
-def test_an_output_that_was_seen_is_judged_after_the_last_look():
-    gate = no_drop(looks=Looks(changed_outputs=2))
-    output = looked(dropped(0.03), gate).looks.output
-    verdict = looked(dropped(0.03), gate, looks={KEY: {"a": "2026-11-01", output: "2026-11-02"}})
-
-    assert (verdict.outcome, verdict.looks) == ("fail", LookCount(2, 2, output))
-
-
 def test_looks_that_are_not_known_leave_a_gate_inconclusive():
     for drop in (0.03, -0.03):
         verdict = looked(dropped(drop), looks="the place is away")
@@ -299,12 +304,6 @@ def test_looks_that_are_not_known_leave_a_gate_inconclusive():
         assert "; unknown how many of 90 looks are spent: the place is away" in verdict.reason
     assert looked(BEFORE, looks="the place is away").outcome == "pass"
     assert looks_after([no_drop(looks=LOOKS)], [], "the place is away", TODAY) is None
-
-
-def test_looks_of_gates_that_are_gone_are_carried_on():
-    (carried,) = looks_after([], [], {("old", "web", "dense"): {"a": "2026-11-01"}}, TODAY) or ()
-
-    assert (carried.gate, carried.outputs) == ("old", {"a": "2026-11-01"})
 
 
 def test_lines_of_one_output_are_one_look():
@@ -318,3 +317,71 @@ def test_lines_of_one_output_are_one_look():
     assert verdicts[0].looks == verdicts[1].looks
     assert verdicts[0].looks is not None
     assert verdicts[0].looks.spent == 1
+
+
+RULE = IntervalRule("bca", 0.95)
+
+
+def figure(resamples, centre=0.0):
+    """A figure with these resamples."""
+    resamples = np.asarray(resamples, dtype=float)
+    return Resampled(centre, centre, resamples, np.array([-1.0, 1.0]), 100, 100)
+
+
+def normal(seed, n=200_000):
+    return np.random.default_rng(seed).normal(size=n)
+
+
+@pytest.mark.parametrize("n_figures", [0, 1])
+def test_a_figure_alone_keeps_its_level(n_figures):
+    assert simultaneous([figure(normal(0, 100))] * n_figures, RULE) is RULE
+
+
+def test_a_resample_that_leaves_a_figure_undefined_is_infinitely_far():
+    """If 1% of the resamples do, the others must hold in 0.95 / 0.99 of themselves."""
+    undefined = normal(0)
+    undefined[::100] = np.nan
+
+    level = simultaneous([figure(undefined), figure(np.zeros(200_000))], RULE).confidence
+    assert level == pytest.approx(0.95 / 0.99, abs=0.001)
+
+
+def test_levels_of_figures_that_move_alone_as_one_or_never():
+    """Of k independent intervals all hold with 0.95 where each does with 0.95 ** (1 / k); here k is 5."""
+    alone = [figure(normal(seed)) for seed in range(5)]
+    as_one = [figure(scale * normal(0)) for scale in range(1, 6)]
+    never = [figure(normal(0)), figure(np.full(200_000, 0.1), centre=0.1)]
+
+    assert simultaneous(alone, RULE).confidence == pytest.approx(0.95 ** (1 / 5), abs=0.0005)
+    assert simultaneous(as_one, RULE).confidence == pytest.approx(0.95, abs=0.001)
+    assert simultaneous(never, RULE).confidence == pytest.approx(0.95, abs=0.001)
+
+
+def test_the_level_is_that_of_the_greatest_distance_in_each_resample():
+    rng = np.random.default_rng(1)
+    skewed = [rng.standard_exponential(500) - 1 for _ in range(4)]
+    greatest = [max(abs(row[b] - 0.1) / np.std(row, ddof=1) for row in skewed) for b in range(500)]
+    tail = NormalDist().cdf(-np.quantile(greatest, 0.95))
+
+    found = simultaneous([figure(row, centre=0.1) for row in skewed], RULE)
+
+    assert (1 - found.confidence) / 2 == pytest.approx(max(0, (tail * 501 - 1) / 499), abs=1e-12)
+
+
+def test_a_level_beyond_all_resamples_takes_the_outermost():
+    rare = [np.where(np.arange(200) < 12, side * 30.0, normal(seed, 200) / 10) for seed, side in ((0, 1), (1, -1))]
+    rule = simultaneous([figure(row) for row in rare], RULE)
+
+    low, high = IntervalRule("percentile", rule.confidence).of(figure(rare[0]))
+    assert (low, high) == pytest.approx((rare[0].min(), rare[0].max()))
+
+
+def test_a_gate_of_twelve_slices_errs_no_more_often_than_one_line():
+    found = list(
+        outcomes(skewed(1.0), truth=-0.01, margin=0.01, n_queries=1200, n_slices=12, draws=200, resamples=2000)
+    )
+
+    assert {len(lines) for lines in found} == {13}
+    assert np.mean(["fail" in lines for lines in found]) <= 0.058
+    assert np.mean([set(lines) == {"pass"} for lines in found]) <= 0.058
+    assert any("pass" in lines for lines in found)

@@ -1,31 +1,46 @@
-"""Gates without an interval: crashed queries, missing output, external metrics."""
+"""Gates in general, and those that count: crashes, missing queries, external numbers."""
+
+from datetime import timedelta
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.pipeline.config.gates import Reference
+from rankledger.pipeline.config.gates import Reference, Waive
 from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.gates.evidence import Baseline
+from rankledger.pipeline.gates.intervals import simultaneous
 from rankledger.pipeline.gates.judge import judge
+from rankledger.pipeline.gates.verdicts import overall_outcome
+from rankledger.pipeline.inference.samples import Pair
 from tests.support.gate_evidence import (
     ACCEPTED,
     AP,
     BEFORE,
     MAE,
+    NDCG,
+    OLD,
+    RR,
+    TODAY,
     before_and_after,
     change_gate,
     evidence,
+    floor,
+    no_drop,
     of_slice,
     planned_gate,
+    random_scores,
     scores,
 )
 
 TASKS = (("web", "dense"),)
 NO_CRASH = planned_gate(measures=(AP,), against=ACCEPTED, max_query_drop=0.5, allow=3)
 COMPLETE = planned_gate(name="complete", max_missing=0.01)
+
+
 COST = planned_gate(name="cost", tasks=(("", "dense"),), extra="latency_p95_ms", at_most=120)
+FLOOR = planned_gate(name="floor", at_least=0.1)
 
 
 def crashed(before, after, measure=AP, gate=NO_CRASH, **given):
@@ -46,11 +61,16 @@ def test_as_many_queries_may_crash_as_are_allowed(n_crashed, outcome):
     assert verdict.ci_low is None
 
 
-def test_what_has_no_scores_does_not_pass():
-    verdict = crashed(np.full(10, np.nan), np.full(10, 0.4), MAE)
+def test_errors_crash_upwards_on_their_own_scale():
+    assert crashed([0.1, 0.8], [0.7, 0.2], MAE).estimate == 1
+    assert crashed([0.1, np.nan], [np.nan, 0.7], MAE).estimate == 0
+    undefined = crashed(np.full(10, np.nan), np.full(10, 0.4), MAE)
+    assert undefined.outcome == "inconclusive"
+    assert undefined.reason.startswith("mae of dense is undefined: no query in common has scores of both models")
 
-    assert verdict.outcome == "inconclusive"
-    assert verdict.reason.startswith("mae of dense is undefined: no query in common has scores of both models")
+    rmse = type(AP).parse("rmse")
+    assert crashed([2.0], [4.0], rmse, gate=change_gate(NO_CRASH, max_query_drop=2.5)).estimate == 0
+    assert crashed([2.0], [4.0], rmse).details == "q0 (2.0000 to 4.0000)"
 
 
 def test_the_worst_queries_are_named():
@@ -73,22 +93,6 @@ def test_a_drop_of_just_so_much_is_no_crash():
     assert 0.9 - 0.7 > 0.2
     assert crashed([0.9], [0.7], gate=gate).outcome == "pass"
     assert crashed([0.9], [0.6999], gate=gate).outcome == "fail"
-
-
-def test_an_error_crashes_upwards():
-    assert crashed([0.1, 0.8], [0.7, 0.2], MAE).estimate == 1
-
-
-def test_queries_that_one_model_leaves_undefined_are_not_counted():
-    assert crashed([0.1, np.nan], [np.nan, 0.7], MAE).estimate == 0
-
-
-def test_a_root_mean_square_crashes_on_its_own_scale():
-    measure = type(AP).parse("rmse")
-    gate = change_gate(NO_CRASH, max_query_drop=2.5)
-
-    assert crashed([2.0], [4.0], measure, gate=gate).estimate == 0
-    assert crashed([2.0], [4.0], measure).details == "q0 (2.0000 to 4.0000)"
 
 
 def test_crashes_are_counted_slice_by_slice():
@@ -163,12 +167,32 @@ def test_a_share_of_the_queries_may_be_missing(share, outcome):
     assert verdict.reason == (f"{share:.2%} of the judged queries are without output of dense; at most 1% are allowed")
 
 
-def test_an_output_that_was_refused_is_incomplete():
+def test_an_output_that_was_refused():
+    """It fails a gate for what is complete; without one, others are inconclusive."""
     reason = "dense.tsv: query 'q17' ranks document 'd4' twice (lines 3 and 9); keep one"
-    (verdict,) = judge([COMPLETE], evidence(failures={("web", "dense"): reason}))
+    (complete,) = judge([COMPLETE], evidence(failures={("web", "dense"): reason}))
+    (floor,) = judge([FLOOR], evidence(failures={("web", "dense"): reason}))
 
-    assert (verdict.outcome, verdict.effect, verdict.estimate) == ("fail", "fail", None)
-    assert verdict.reason == reason
+    assert (complete.outcome, complete.effect, complete.estimate) == ("fail", "fail", None)
+    assert (floor.outcome, floor.effect) == ("inconclusive", "stop")
+    assert complete.reason == floor.reason == reason
+
+
+@pytest.mark.parametrize("on_inconclusive", ["stop", "warn"])
+def test_a_complete_gate_that_only_warns_does_not_open_the_others(on_inconclusive):
+    gates = [change_gate(COMPLETE, fail_after=2), change_gate(FLOOR, on_inconclusive=on_inconclusive)]
+    late, floor = judge(gates, evidence(failures={("web", "dense"): "gone"}))
+
+    assert (late.outcome, late.effect) == ("fail", "warn")
+    assert (floor.outcome, floor.effect) == ("not evaluated", on_inconclusive)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_complete_gates_the_one_that_blocks_counts(order):
+    gates = [change_gate(COMPLETE, name="early", fail_after=2), COMPLETE][::order]
+    *_, verdict = judge([*gates, FLOOR], evidence(failures={("web", "dense"): "gone"}))
+
+    assert (verdict.effect, verdict.reason) == ("warn", "gate 'complete' failed: gone")
 
 
 def test_what_is_incomplete_is_not_evaluated_further():
@@ -188,34 +212,6 @@ def test_what_is_incomplete_is_not_evaluated_further():
     assert found[0].reason.startswith("gate 'complete' failed: 50.00% of the judged queries")
 
 
-@pytest.mark.parametrize("on_inconclusive", ["stop", "warn"])
-def test_a_complete_gate_that_only_warns_does_not_open_the_others(on_inconclusive):
-    late = change_gate(COMPLETE, fail_after=2)
-    floor = planned_gate(name="floor", at_least=0.1, on_inconclusive=on_inconclusive)
-    found = judge([late, floor], evidence(failures={("web", "dense"): "gone"}))
-
-    assert [(verdict.outcome, verdict.effect) for verdict in found] == [
-        ("fail", "warn"),
-        ("not evaluated", on_inconclusive),
-    ]
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_of_two_complete_gates_the_one_that_blocks_counts(order):
-    gates = [change_gate(COMPLETE, name="early", fail_after=2), COMPLETE][::order]
-    floor = planned_gate(name="floor", at_least=0.1)
-    *_, verdict = judge([*gates, floor], evidence(failures={("web", "dense"): "gone"}))
-
-    assert (verdict.effect, verdict.reason) == ("warn", "gate 'complete' failed: gone")
-
-
-def test_without_a_complete_gate_what_is_missing_is_inconclusive():
-    floor = planned_gate(name="floor", at_least=0.1)
-    (verdict,) = judge([floor], evidence(failures={("web", "dense"): "dense.tsv: file not found"}))
-
-    assert (verdict.outcome, verdict.effect, verdict.reason) == ("inconclusive", "stop", "dense.tsv: file not found")
-
-
 def test_a_baseline_without_output_is_not_comparable():
     gate = change_gate(NO_CRASH, against=Reference("production", None, "production"))
     baselines = {("gate", "web", "dense"): Baseline("production", "production")}
@@ -230,29 +226,175 @@ def test_a_baseline_without_output_is_not_comparable():
 # ---- external metrics
 
 
+NO_NUMBER = "the `extra` of dense has no finite number 'latency_p95_ms'. Check the file"
+
+
 @pytest.mark.parametrize(
     ("external", "outcome", "reason"),
     [
-        ({"dense": {"latency_p95_ms": 120.0}}, "pass", "latency_p95_ms of dense is 120; at most 120 is allowed"),
-        ({"dense": {"latency_p95_ms": 131.25}}, "fail", "latency_p95_ms of dense is 131.25; at most 120 is allowed"),
-        (
-            {"dense": {"usd": 3.0}},
-            "inconclusive",
-            "the `extra` of dense has no finite number 'latency_p95_ms'. Check the file",
-        ),
+        (120.0, "pass", "latency_p95_ms of dense is 120; at most 120 is allowed"),
+        (131.25, "fail", "latency_p95_ms of dense is 131.25; at most 120 is allowed"),
+        (120.0004, "fail", "latency_p95_ms of dense is 120.0004; at most 120 is allowed"),
+        (119.99999, "pass", "latency_p95_ms of dense is 119.99999; at most 120 is allowed"),
+        (120.00000000001, "fail", "latency_p95_ms of dense is 120.00000000001; at most 120 is allowed"),
+        ({"dense": {"usd": 3.0}}, "inconclusive", NO_NUMBER),
         ({"dense": "costs.json: file not found"}, "inconclusive", "costs.json: file not found"),
         ({}, "inconclusive", "dense has no `extra`; add it, or remove the model from the gate"),
     ],
 )
 def test_an_external_metric_is_compared_with_its_limit(external, outcome, reason):
-    (verdict,) = judge([COST], evidence(external_metrics=external))
+    given = {"dense": {"latency_p95_ms": external}} if isinstance(external, float) else external
+    (verdict,) = judge([COST], evidence(external_metrics=given))
 
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert (verdict.measure, verdict.limit) == ("latency_p95_ms", 120)
 
 
-@pytest.mark.parametrize(("number", "outcome"), [(120.0004, "fail"), (119.99999, "pass"), (120.00000000001, "fail")])
-def test_a_number_is_written_with_the_digits_that_part_it_from_its_limit(number, outcome):
-    (verdict,) = judge([COST], evidence(external_metrics={"dense": {"latency_p95_ms": number}}))
+LATEST = Reference("self@last_passed", "last_passed", None)
+VALUES = random_scores(40)
+FALLEN = before_and_after(VALUES, VALUES / 2)
+SAME = before_and_after(VALUES, VALUES)
+FEW = before_and_after(VALUES[:20], VALUES[:20])
+KEY = ("gate", "web", "dense", "ndcg@10", "all")
+DAY = timedelta(days=1)
 
-    assert (verdict.outcome, verdict.reason.split("; ")[0]) == (outcome, f"latency_p95_ms of dense is {number!r}")
+
+def judged(results, *, nights=0, first=None, **fields):
+    given = {"nights": {KEY: nights} if isinstance(nights, int) and nights else nights or {}}
+    if first is not None:
+        reasons = {NDCG: "no earlier evaluation of nightly" if first else "the judgments differ"}
+        given["baselines"] = {("gate", "web", "dense"): Baseline("", "self@last_passed", reasons, first=first)}
+    (verdict,) = judge([no_drop(**fields)], evidence(*results, resamples=100, **given))
+    return verdict
+
+
+@pytest.mark.parametrize("on_inconclusive", ["stop", "warn", "pass"])
+def test_effects(on_inconclusive):
+    found = {
+        "pass": judged(SAME, on_inconclusive=on_inconclusive),
+        "fail": judged(FALLEN, on_inconclusive=on_inconclusive),
+        "inconclusive": judged(FEW, on_inconclusive=on_inconclusive),
+        "not comparable": judged(SAME, first=False, on_not_comparable=on_inconclusive),
+    }
+
+    assert [verdict.outcome for verdict in found.values()] == list(found)
+    assert [verdict.effect for verdict in found.values()] == ["pass", "fail", on_inconclusive, on_inconclusive]
+
+
+def test_what_cannot_be_compared_says_why():
+    verdict = judged(SAME, first=False)
+
+    assert (verdict.reason, verdict.reference) == ("the judgments differ", "self@last_passed")
+    assert (verdict.estimate, verdict.nights, verdict.slice) == (None, 0, "all")
+
+
+@pytest.mark.parametrize(
+    ("against", "first", "effect"), [(LATEST, True, "warn"), (LATEST, False, "stop"), (ACCEPTED, True, "stop")]
+)
+def test_the_first_night_has_no_last_passed(against, first, effect):
+    assert judged(SAME, first=first, against=against).effect == effect
+
+
+@pytest.mark.parametrize(
+    ("before", "fail_after", "effect", "said"),
+    [
+        (0, 1, "fail", ""),
+        (0, 2, "warn", "; failed, evaluation 1 of 2"),
+        (1, 2, "fail", ""),
+        (1, 3, "warn", "; failed, evaluation 2 of 3"),
+        (7, 3, "fail", ""),
+    ],
+)
+def test_a_gate_fails_after_so_many_evaluations(before, fail_after, effect, said):
+    verdict = judged(FALLEN, nights=before, fail_after=fail_after)
+
+    assert (verdict.outcome, verdict.effect, verdict.nights) == ("fail", effect, before + 1)
+    assert verdict.reason.endswith(f"at most 0.005 is allowed{said}")
+
+
+@pytest.mark.parametrize(
+    ("fail_after", "on_inconclusive", "found"),
+    [(1, "warn", ("fail", "fail")), (2, "stop", ("inconclusive", "stop")), (2, "warn", ("inconclusive", "warn"))],
+)
+def test_a_count_that_is_not_known_is_no_first_failure(fail_after, on_inconclusive, found):
+    verdict = judged(FALLEN, nights="s3://eval: away", fail_after=fail_after, on_inconclusive=on_inconclusive)
+
+    assert (verdict.outcome, verdict.effect) == found
+    undecided = "; unknown if 2 in a row failed: s3://eval: away"
+    assert (undecided in verdict.reason) is (fail_after == 2)
+    assert judged(SAME, nights="s3://eval: away", fail_after=2).outcome == "pass"
+
+
+def test_a_pass_ends_the_count():
+    assert (judged(SAME, nights=7).effect, judged(SAME, nights=7).nights) == ("pass", 0)
+
+
+def waive(until=TODAY, **named):
+    return Waive(until=until, owner="anna", reason="new index", **named)
+
+
+@pytest.mark.parametrize(
+    ("until", "effect", "said"),
+    [
+        (TODAY + DAY, "warn", "; waived until 2026-11-22 (anna: new index)"),
+        (TODAY, "warn", "; waived until 2026-11-21 (anna: new index)"),
+        (TODAY - DAY, "fail", "; its waiver ended on 2026-11-20 (anna: new index)"),
+    ],
+)
+def test_a_waiver_holds_through_its_last_day(until, effect, said):
+    verdict = judged(FALLEN, waive=waive(until))
+
+    assert (verdict.outcome, verdict.effect) == ("fail", effect)
+    assert verdict.reason.endswith(said)
+
+
+def test_a_waiver_holds_for_what_it_names_and_is_spoken_of_where_it_is_used():
+    for named in ({"models": "other"}, {"slices": "market=de"}):
+        assert judged(FALLEN, waive=waive(**named)).effect == "fail"
+    assert judged(FALLEN, waive=waive(slices=["market=de", "all"])).effect == "warn"
+    assert "waived" not in judged(SAME, waive=waive()).reason
+    assert "waived" not in judged(FALLEN, waive=waive(), fail_after=2).reason
+    assert judged(FEW, waive=waive()).effect == "warn"
+
+
+def test_measures_that_a_dataset_or_a_baseline_lacks():
+    gate = floor(at_least=0.01, tasks=(("web", "dense"), ("news", "dense")), measures=(NDCG, RR))
+    found = judge([gate], evidence(scores("dense", VALUES), scores("dense", VALUES, RR, "news")))
+    assert [(verdict.dataset, verdict.measure) for verdict in found] == [("web", "ndcg@10"), ("news", "rr@10")]
+
+    (verdict,) = judge([no_drop(measures=(RR,))], evidence(scores("dense", VALUES, RR), scores(OLD, VALUES)))
+    assert (verdict.outcome, verdict.reason) == ("not comparable", f"{BEFORE} has no scores of rr@10 on web")
+
+
+def test_verdicts_stand_in_the_order_of_gates_tasks_and_measures():
+    tasks = (("web", "dense"), ("web", "gone"), ("web", "old"))
+    gates = [floor(at_least=0.1, tasks=tasks), floor(at_least=0.1, name="other")]
+    found = judge(gates, evidence(*SAME, scores("old", VALUES), failures={("web", "gone"): "file not found"}))
+
+    assert [(verdict.gate, verdict.model) for verdict in found] == [
+        *(("gate", model) for _, model in tasks),
+        ("other", "dense"),
+    ]
+
+
+def test_the_joint_level_is_that_of_the_gates_own_lines():
+    groups = Groups(slices={f"part={i}": np.arange(120) % 2 == i for i in range(2)})
+    values = random_scores(120)
+    given = evidence(*before_and_after(values, values[::-1]), groups={"web": groups}, resamples=500)
+    gate = no_drop(slices=("part",))
+    alone = judge([gate], given)
+    beside = judge([gate, floor(at_least=0.1, name="other")], given)
+
+    assert beside[: len(alone)] == alone
+    pairs = [Pair("dense", OLD, NDCG, name) for name in ("all", "part=0", "part=1")]
+    joint = simultaneous(given.samples["web"].differences(pairs), given.rule)
+    assert {verdict.confidence for verdict in alone} == {0.95}
+    assert {verdict.failing_error for verdict in alone} == {(1 - joint.confidence) / 2}
+
+
+def test_all_verdicts_come_to_one():
+    good, bad, open_ = judged(SAME), judged(FALLEN), judged(FEW)
+
+    assert overall_outcome([good, judged(FEW, on_inconclusive="warn"), judged(FALLEN, fail_after=2)]) == "pass"
+    assert overall_outcome([good, open_]) == "inconclusive"
+    assert overall_outcome([good, open_, bad]) == "fail"

@@ -1,6 +1,7 @@
-"""The lines of the comparisons: what is compared, what is tested, what the family is, and what is refused."""
+"""Comparisons of pairs of models, by each test."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference import paired
 from rankledger.pipeline.inference.intervals import interval
+from rankledger.pipeline.inference.paired import bootstrap_test
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, holm
 from rankledger.pipeline.inference.summary import IntervalRule
@@ -73,17 +75,21 @@ def test_the_interval_is_that_of_the_paired_difference(three):
     assert line.std_error == difference.std_error
 
 
-def test_less_error_is_a_win():
-    (line,) = compare(sample(scores("m", [1.0] * 5, RMSE), scores("n", [2.0] * 5, RMSE)), measures=[RMSE])
+def test_wins_and_tests_of_few_queries():
+    """0.1 + 0.2 and 0.3 are a tie, though the doubles differ; one of 32 patterns and its opposite are as extreme."""
+    (errors,) = compare(sample(scores("m", [1.0] * 5, RMSE), scores("n", [2.0] * 5, RMSE)), measures=[RMSE])
+    assert (errors.difference, errors.wins, errors.losses) == (1, 5, 0)
+    (digits,) = compare(two_models([0.1 + 0.2, 0.5], [0.3, 0.4]))
+    assert (digits.wins, digits.ties, digits.losses) == (1, 1, 0)
 
-    assert (line.difference, line.wins, line.losses) == (1, 5, 0)
-
-
-def test_a_last_digit_is_no_win():
-    """0.1 + 0.2 and 0.3 are a tie, though the doubles differ."""
-    (line,) = compare(two_models([0.1 + 0.2, 0.5], [0.3, 0.4]))
-
-    assert (line.wins, line.ties, line.losses) == (1, 1, 0)
+    (few,) = compare(two_models([0.1, 0.2, 0.3, 0.4, 0.0], [0, 0, 0, 0, 0.1]))
+    assert few.p_value == 6 / 32
+    (single,) = compare(two_models([0.5], [0.4]))
+    assert single.difference == pytest.approx(0.1)
+    assert single.p_value is single.p_corrected is single.effect_size is single.minimum_detectable_difference is None
+    (none,) = compare(two_models([0.5, np.nan], [np.nan, 0.4], conventions=SKIPPING))
+    assert none.difference is none.ci_low is none.p_value is none.minimum_detectable_difference is None
+    assert (none.n_queries, none.wins, none.ties, none.losses) == (0, 0, 0, 0)
 
 
 def test_small_slices_are_shown_and_not_tested(three):
@@ -97,19 +103,6 @@ def test_small_slices_are_shown_and_not_tested(three):
     assert large.p_corrected is not None
 
 
-def test_few_queries_are_tested_as_a_whole():
-    (line,) = compare(two_models([0.1, 0.2, 0.3, 0.4, 0.0], [0, 0, 0, 0, 0.1]))
-
-    assert line.p_value == 6 / 32
-
-
-def test_a_single_query_is_not_tested():
-    (line,) = compare(two_models([0.5], [0.4]))
-
-    assert line.difference == pytest.approx(0.1)
-    assert line.p_value is line.p_corrected is line.effect_size is line.minimum_detectable_difference is None
-
-
 def test_a_measure_without_better_is_not_tested():
     """How much was retrieved is neither good nor bad: a difference, an interval, no p-value, no part in the family."""
     values = np.random.default_rng(1).random((2, 2, 40))
@@ -119,20 +112,6 @@ def test_a_measure_without_better_is_not_tested():
     assert tested.family == "1 pair x 1 measure x 1 slice on d (1 test)"
     assert (shown.measure, shown.p_value, shown.family) == ("num_ret", None, "")
     assert shown.ci_low < shown.difference < shown.ci_high
-
-
-def test_measures_that_a_model_lacks_are_left_out(three):
-    lacking = sample(scores("m", np.ones(4)), scores("n", np.ones(4), RMSE))
-
-    assert compare(lacking, measures=[AP, RMSE]) == ()
-    assert compare(three, [("m", "nobody")]) == ()
-
-
-def test_an_undefined_difference_has_no_figures():
-    (line,) = compare(two_models([0.5, np.nan], [np.nan, 0.4], conventions=SKIPPING))
-
-    assert line.difference is line.ci_low is line.p_value is line.minimum_detectable_difference is None
-    assert (line.n_queries, line.wins, line.ties, line.losses) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
@@ -240,8 +219,18 @@ def test_t_is_refused_for_queries_of_unlike_weights():
         compare(both, measures=[RMSE], test=rule("t", "holm"))
 
 
-def test_t_needs_no_permutations(three):
+def test_measures_that_a_model_lacks_are_left_out(three):
+    lacking = sample(scores("m", np.ones(4)), scores("n", np.ones(4), RMSE))
+
+    assert compare(lacking, measures=[AP, RMSE]) == ()
+    assert compare(three, [("m", "nobody")]) == ()
+
+
+def test_t_needs_no_permutations_and_workers_change_no_line(three):
     assert compare(three, test=rule("t", "holm", 1))[0].p_corrected is not None
+
+    asked = ([("m", "n"), ("k", "n")], [AP, RMSE])
+    assert compare(three, *asked, dataclasses.replace(RANDOM, workers=Workers(2))) == compare(three, *asked)
 
 
 @given(st.integers(0, 2**32))
@@ -253,14 +242,6 @@ def test_the_other_way_round_is_the_opposite(seed):
     assert one.difference == -other.difference
     assert (one.wins, one.ties, one.losses) == (other.losses, other.ties, other.wins)
     assert (one.p_value, one.p_corrected) == (other.p_value, other.p_corrected)
-
-
-def test_workers_never_change_a_line(three):
-    pairs = [("m", "n"), ("k", "n")]
-
-    assert compare(three, pairs, [AP, RMSE], dataclasses.replace(RANDOM, workers=Workers(2))) == compare(
-        three, pairs, [AP, RMSE]
-    )
 
 
 def changed_models(n_models, n_queries=60):
@@ -282,17 +263,79 @@ def test_pairs_without_a_changed_query_are_no_tests(test, correction):
     assert {(line.p_value, line.p_corrected, line.test, line.family) for line in same} == {(1.0, 1.0, "", "")}
 
 
-def test_a_family_may_be_the_pairs_of_one_measure():
+def test_a_family_may_be_the_pairs_of_one_measure(three):
     """Holm over 2 pairs of each measure on all queries: 2 p and max(2 p, p'), by the rule; slices are beside them."""
-    values = np.random.default_rng(0).beta(1, 2, (3, 2, N_QUERIES))
-    results = [scores(name, values[i], (AP, RMSE)) for i, name in enumerate("mnk")]
-    both = sample(*results, groups=Groups(slices=MARKETS))
     test = dataclasses.replace(rule("t", "holm"), family="measure")
-    lines = compare(both, [("m", "n"), ("k", "n")], [AP, RMSE], test)
+    lines = compare(three, [("m", "n"), ("k", "n")], [AP, RMSE], test)
     for measure in ("ap", "rmse"):
         tested = [line for line in lines if (line.measure, line.slice) == (measure, "all")]
         low, high = sorted(tested, key=lambda line: line.p_value)
         assert low.p_corrected == min(2 * low.p_value, 1)
         assert high.p_corrected == max(low.p_corrected, high.p_value)
         assert low.family == "2 pairs x 1 measure x 1 slice on d (2 tests)"
-    assert paired.most_tests(2, [AP, RMSE], both.groups, N_QUERIES, "measure") == 2
+    assert paired.most_tests(2, [AP, RMSE], three.groups, N_QUERIES, "measure") == 2
+
+
+MN = Pair("m", "n", AP)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_p_values_and_their_correction_agree_with_plain_loops(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.beta(2, 2, (3, 40)) + np.array([0, 0, 0.08])[:, np.newaxis]
+    three = sample(*(scores(name, row) for name, row in zip("mnk", values, strict=True)), resamples=300)
+    pairs = [Pair(*names, AP) for names in ("mn", "mk", "nk")]
+    apart = {pair: values["mnk".index(pair.model)] - values["mnk".index(pair.baseline)] for pair in pairs}
+    errors = {pair: row.std() / np.sqrt(40) for pair, row in apart.items()}
+    observed = {pair: abs(row.mean()) / errors[pair] for pair, row in apart.items()}
+    away = {
+        pair: np.abs(found.resamples - apart[pair].mean()) / errors[pair]
+        for pair, found in zip(pairs, three.differences(pairs), strict=True)
+    }
+
+    p_values, corrected = bootstrap_test(three, pairs)
+
+    expected = [(1 + sum(each >= observed[pair] for each in away[pair])) / 301 for pair in pairs]
+    assert p_values == pytest.approx(expected)
+    least = 0.0
+    for pair in sorted(pairs, key=observed.__getitem__, reverse=True):
+        below = [other for other in pairs if observed[other] <= observed[pair]]
+        reached = sum(max(away[other][b] for other in below) >= observed[pair] for b in range(300))
+        least = max(least, (1 + reached) / 301)
+        assert corrected[pairs.index(pair)] == pytest.approx(least)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_are_decided_as_in_integers(seed):
+    tenths = np.random.default_rng(seed).integers(-2, 5, 9)
+    pairs = [two_models(scale * tenths + 0.0, np.zeros(9), resamples=999) for scale in (0.1, 1)]
+
+    assert bootstrap_test(pairs[0], [MN])[0] == bootstrap_test(pairs[1], [MN])[0]
+
+
+def test_equal_and_far_models():
+    """Equal ones have a p-value of 1; of 200 resamples none is as far away as ten standard errors: 1 / 201."""
+    values, far = np.random.default_rng(0).random(40), np.random.default_rng(0).normal(0.5, 0.1, 40)
+
+    assert bootstrap_test(two_models(values, values), [MN])[0] == [1]
+    assert bootstrap_test(two_models(far, np.full(40, 0.3)), [MN])[0] == pytest.approx(1 / 201)
+
+
+def test_pairs_that_are_held_in_parts_are_one_family():
+    values = np.random.default_rng(1).random((4, 50))
+    four = [scores(name, row) for name, row in zip("abcd", values, strict=True)]
+    pairs = [Pair(*names, AP) for names in itertools.combinations("abcd", 2)]
+    whole = bootstrap_test(sample(*four), pairs)
+
+    np.testing.assert_array_equal(bootstrap_test(sample(*four, together=2 * 200), pairs), whole)
+
+
+def test_true_hypotheses_are_rejected_at_the_level():
+    """At 5%, of 300 samples of 60 queries without difference, 5% within 4 errors."""
+    rng = np.random.default_rng(2)
+    models = [scores(str(i), rng.beta(1, 2, 60)) for i in range(600)]
+    pairs = [Pair(str(i), str(i + 1), AP) for i in range(0, 600, 2)]
+
+    p_values, _ = bootstrap_test(sample(*models, resamples=999), pairs)
+
+    assert (p_values <= 0.05).mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 300))

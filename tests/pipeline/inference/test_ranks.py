@@ -78,25 +78,21 @@ def test_two_models_are_parted_where_a_t_test_parts_them():
     assert 30 < sum(parted) < 100
 
 
-def test_identical_models_share_their_ranks():
+def test_identical_models_share_their_ranks_and_rounding_is_no_difference():
     same = np.random.default_rng(0).random(50)
     figures = resampled(np.stack([same, same, same + np.random.default_rng(1).random(50), same]))
-
     assert rank_intervals(figures, 50, 0.95) == [(2, 4), (2, 4), (1, 1), (2, 4)]
+
+    one = same + 0.1
+    figures = resampled(np.stack([one + 0.2, one - 0.1 + 0.3]))
+    assert figures[0, 0] != figures[1, 0] or (figures[0] != figures[1]).any()
+    assert rank_intervals(figures, 50, 0.95) == [(1, 2), (1, 2)]
 
 
 @pytest.mark.parametrize(("n", "ranks"), [(5, [(1, 2), (1, 2)]), (6, [(1, 1), (2, 2)])])
 def test_a_difference_that_never_varies_counts_once_chance_is_ruled_out(n, ranks):
     """n differences of one sign have p = 2 / 2^n: 0.0625 for 5, 0.03125 for 6."""
     assert rank_intervals(resampled(np.outer([0.9, 0.2], np.ones(n))), n, 0.95) == ranks
-
-
-def test_rounding_is_no_difference():
-    one = np.random.default_rng(0).random(50) + 0.1
-    figures = resampled(np.stack([one + 0.2, one - 0.1 + 0.3]))
-
-    assert figures[0, 0] != figures[1, 0] or (figures[0] != figures[1]).any()
-    assert rank_intervals(figures, 50, 0.95) == [(1, 2), (1, 2)]
 
 
 def test_a_model_without_a_figure_has_no_rank():
@@ -166,19 +162,13 @@ def three(dataset, gap, n=60):
     return [scores_of(model, rng.random(n) + gap * (model == "c"), dataset) for model in "abc"]
 
 
-def test_the_least_figure_is_first_where_lower_is_better():
-    found = summary(three("d", 1.0))
+def test_the_least_figure_is_first_where_lower_is_better_and_slices_have_no_ranks():
+    found = summary(three("d", 1.0), groups=Groups(slices={"market=de": np.arange(60) < 30}))
 
     assert [found["d", "all", "ap", model] for model in "abc"] == [(2, 3), (2, 3), (1, 1)]
     assert [found["d", "all", "kendall_distance", model] for model in "abc"] == [(1, 2), (1, 2), (3, 3)]
     assert [found["d", "all", "judged@10", model] for model in "abc"] == [(None, None)] * 3
-
-
-def test_slices_have_no_ranks():
-    found = summary(three("d", 1.0), groups=Groups(slices={"market=de": np.arange(60) < 30}))
-
     assert {rank for (_, part, _, _), rank in found.items() if part != "all"} == {(None, None)}
-    assert found["d", "all", "ap", "c"] == (1, 1)
 
 
 def test_the_mean_of_all_datasets_has_ranks_of_its_own():

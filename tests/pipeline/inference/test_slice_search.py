@@ -159,13 +159,23 @@ def test_what_overlaps_with_a_slice_is_not_found_again():
     assert np.flatnonzero(found.queries).tolist() == [*range(0, 300, 3)]
 
 
-def test_two_slices_are_found_one_after_the_other():
-    """third=0 lost 0.5 and second=1 won 0.2: both, the stronger one first."""
+def test_two_slices_or_an_effect_of_both_columns_are_found():
+    """third=0 lost 0.5 and second=1 won 0.2: the stronger one is first; or those of third=2 and second=1 lost 0.5."""
     columns = halves(300)
-    lost, won = np.array(columns["third"]) == "0", np.array(columns["second"]) == "1"
-    changes = np.random.default_rng(2).normal(0, 0.1, 300) - 0.5 * lost + 0.2 * won
+    third, second = np.array(columns["third"]), np.array(columns["second"])
+    two = np.random.default_rng(2).normal(0, 0.1, 300) - 0.5 * (third == "0") + 0.2 * (second == "1")
+    both = np.random.default_rng(3).normal(0, 0.1, 300) - 0.5 * ((third == "2") & (second == "1"))
 
-    assert [found.name for found in search(changes, columns).found] == ["third=0", "second=1"]
+    assert [found.name for found in search(two, columns).found] == ["third=0", "second=1"]
+    assert [found.name for found in search(both, columns).found] == ["second=1 & third=2"]
+
+
+@pytest.mark.parametrize("lost", ["0", "1"])
+def test_of_a_slice_and_all_others_it_is_the_one_that_changed(lost):
+    columns = {"second": halves(100)["second"]}
+    changes = np.random.default_rng(4).normal(0, 0.1, 100) - 0.5 * (np.array(columns["second"]) == lost)
+
+    assert [found.name for found in search(changes, columns).found] == [f"second={lost}"]
 
 
 def test_beside_a_slice_that_was_found_a_few_queries_are_none():
@@ -190,23 +200,6 @@ def test_a_slice_is_found_at_its_own_level_and_above(seed):
 
     assert (again.name, again.p_value) == (first.name, first.p_value)
     assert not search(changes, halves(300), permutations=1_000, alpha=first.p_value - 1e-6).found
-
-
-def test_an_effect_of_both_columns_together_is_found_as_one():
-    """Only queries that are of second=1 and of third=2 lost 0.5."""
-    columns = halves(300)
-    both = (np.array(columns["third"]) == "2") & (np.array(columns["second"]) == "1")
-    changes = np.random.default_rng(3).normal(0, 0.1, 300) - 0.5 * both
-
-    assert [found.name for found in search(changes, columns).found] == ["second=1 & third=2"]
-
-
-@pytest.mark.parametrize(("lost", "name"), [("0", "second=0"), ("1", "second=1")])
-def test_of_a_slice_and_all_others_it_is_the_one_that_changed(lost, name):
-    columns = {"second": halves(100)["second"]}
-    changes = np.random.default_rng(4).normal(0, 0.1, 100) - 0.5 * (np.array(columns["second"]) == lost)
-
-    assert [found.name for found in search(changes, columns).found] == [name]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -311,9 +304,18 @@ def test_false_findings_stay_below_the_level():
     assert n_found / 200 <= 0.05 + 4 * (0.05 * 0.95 / 200) ** 0.5
 
 
+NAMES = ("web", "new", "old")
+
+
 def contributions(scores, measure="rr", defined=None):
     counted = np.ones(len(scores)) if defined is None else np.array(defined, float)
     return QueryContributions.of(Measure.parse(measure), np.array([scores]) * counted, counted)
+
+
+def changed(after, measure="rr", groups=None):
+    """The changed slices of 300 queries that scored 0.5 before, and what is said of the search."""
+    sides = contributions(after, measure), contributions([0.5] * 300, measure)
+    return changed_slices(NAMES, sides, INTERNET if groups is None else groups, RULE)
 
 
 INTERNET = Groups(columns={"family": ["internet"] * 59 + ["files"] * 241})
@@ -325,11 +327,9 @@ def test_what_a_slice_accounts_for():
     noise[58] = 0
     after = np.array([0.1] * 59 + [0.51] * 241) + noise - np.append(np.zeros(299), noise[59:].sum())
 
-    (line,), searched = changed_slices(
-        ("web", "new", "old"), (contributions(after), contributions([0.5] * 300)), INTERNET, RULE
-    )
+    (line,), searched = changed(after)
 
-    assert (line.dataset, line.model, line.baseline, line.measure) == ("web", "new", "old", "rr")
+    assert (line.dataset, line.model, line.baseline, line.measure) == (*NAMES, "rr")
     assert (line.n_queries, line.n_all, line.before, line.after) == (59, 300, 0.5, pytest.approx(0.1))
     assert line.share == pytest.approx(23.6 / 21.19, abs=1e-4)
     assert str(line) == "family=internet, 59 of 300 queries, 0.5000 → 0.1000, accounts for 111% of the drop"
@@ -337,14 +337,7 @@ def test_what_a_slice_accounts_for():
 
 
 def test_of_an_error_less_is_better():
-    after = np.array([1.0] * 59 + [0.5] * 241)
-
-    (line,), _ = changed_slices(
-        ("web", "new", "old"),
-        (contributions(after, "mae(average=query)"), contributions([0.5] * 300, "mae(average=query)")),
-        INTERNET,
-        RULE,
-    )
+    (line,), _ = changed(np.array([1.0] * 59 + [0.5] * 241), "mae(average=query)")
 
     assert (line.change, line.statistic < 0, line.share) == (pytest.approx(-0.5), True, pytest.approx(1.0))
     assert str(line).endswith("0.5000 → 1.0000, accounts for 100% of the rise")
@@ -352,11 +345,7 @@ def test_of_an_error_less_is_better():
 
 @pytest.mark.parametrize(("won", "all_after"), [(0.059, "0.5000"), (0.1, "0.5329")])
 def test_no_share_is_named_of_nothing_or_of_what_went_the_other_way(won, all_after):
-    after = np.array([0.5 - 0.241] * 59 + [0.5 + won] * 241)
-
-    (line,), _ = changed_slices(
-        ("web", "new", "old"), (contributions(after), contributions([0.5] * 300)), INTERNET, RULE
-    )
+    (line,), _ = changed(np.array([0.5 - 0.241] * 59 + [0.5 + won] * 241))
 
     assert str(line).endswith(f"0.5000 → 0.2590, while all queries together went 0.5000 → {all_after}")
 
@@ -396,11 +385,7 @@ def test_slices_that_were_not_searched_are_named():
     ],
 )
 def test_what_is_said_where_nothing_is_found(measure, groups, said):
-    after = 0.5 + np.random.default_rng(13).normal(0, 0.1, 300)
-
-    lines, searched = changed_slices(
-        ("web", "new", "old"), (contributions(after, measure), contributions([0.5] * 300, measure)), groups, RULE
-    )
+    lines, searched = changed(0.5 + np.random.default_rng(13).normal(0, 0.1, 300), measure, groups)
 
     assert lines == ()
     assert searched.startswith(said)

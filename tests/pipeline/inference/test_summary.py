@@ -1,4 +1,4 @@
-"""Estimates and their intervals: a published interval, coverage, ratios, and what undefined queries count as."""
+"""Summaries of models by dataset and slice."""
 
 import dataclasses
 
@@ -97,29 +97,25 @@ def test_confidence_is_the_share_of_resamples_inside():
     assert (narrow.ci_high - narrow.ci_low) / (wide.ci_high - wide.ci_low) < 0.5
 
 
-def test_an_undefined_query_scores_zero_by_the_convention_and_is_counted():
-    """Scores 1, undefined, 0.5: the mean is 1.5 / 3 = 0.5 and one query is undefined."""
-    (line,) = summarise(scores([1, np.nan, 0.5]))
-
-    assert line.estimate == pytest.approx(0.5)
-    assert (line.n_queries, line.n_undefined) == (3, 1)
+SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
 
 
-def test_skipped_queries_leave_the_mean():
-    """With undefined queries skipped the same scores have the mean 1.5 / 2 = 0.75."""
-    skipping = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
+@pytest.mark.parametrize(
+    ("values", "measure", "conventions", "expected", "n_undefined"),
+    [
+        ([1, np.nan, 0.5], "ap", CONVENTIONS, 1.5 / 3, 1),
+        ([1, np.nan, 0.5], "ap", SKIPPING, 1.5 / 2, 1),
+        ([4, np.nan], "kendall_distance", CONVENTIONS, 4, 1),  # where a 0 would read as a perfect ranking
+        ([np.nan, np.nan], "kendall_tau", CONVENTIONS, None, 2),
+    ],
+)
+def test_undefined_queries_count_by_the_convention_and_as_undefined(
+    values, measure, conventions, expected, n_undefined
+):
+    (line,) = summarise(scores(values, measures=[measure]), conventions=conventions)
 
-    (line,) = summarise(scores([1, np.nan, 0.5]), conventions=skipping)
-
-    assert line.estimate == pytest.approx(0.75)
-    assert line.n_undefined == 1
-
-
-def test_a_distance_is_never_zero_for_want_of_documents():
-    """Kendall's distance of 4 and undefined is 4, whatever the convention: a 0 would read as a perfect ranking."""
-    (line,) = summarise(scores([4, np.nan], measures=["kendall_distance"]))
-
-    assert line.estimate == 4
+    assert line.estimate == (None if expected is None else pytest.approx(expected))
+    assert (line.n_queries, line.n_undefined) == (len(values), n_undefined)
 
 
 def test_no_interval_where_a_resample_leaves_the_figure_undefined():
@@ -129,28 +125,25 @@ def test_no_interval_where_a_resample_leaves_the_figure_undefined():
     assert (line.ci_low, line.ci_high, line.std_error) == (None, None, None)
 
 
-def test_nothing_defined_is_no_figure():
-    (line,) = summarise(scores([np.nan, np.nan], measures=["kendall_tau"]))
+def test_missing_queries_are_counted_and_one_query_has_an_interval_of_no_width():
+    (line,) = summarise(scores([1, 0], missing=[False, True]))
+    assert (line.estimate, line.n_missing) == (0.5, 1)
 
-    assert line.estimate is None
-    assert line.n_undefined == 2
+    (line,) = summarise(scores([0.3]))
+    assert (line.estimate, line.std_error) == (0.3, 0.0)
+    assert line.ci_low == line.ci_high == pytest.approx(0.3, abs=1e-15)
 
 
 def test_pooled_errors_weigh_queries_by_their_pairs():
-    """Errors 1 over 3 pairs and 5 over 1 pair: MAE (3 + 5) / 4 = 2, RMSE sqrt((3 + 25) / 4) = 2.6458, not 3."""
-    lines = summarise(
-        scores(
-            [[1, 5], [1, 5], [1, 5]], measures=["mae", "rmse", "rmse(average=query)"], weights=[[3, 1], [3, 1], [1, 1]]
-        )
-    )
+    """Errors 1 over 3 pairs and 5 over 1 pair: MAE (3 + 5) / 4 = 2, RMSE sqrt((3 + 25) / 4) = 2.6458, not 3.
 
+    Where every query has the same error, every resample has it too, however the pairs are spread: no width.
+    """
+    measures, weights = ["mae", "rmse", "rmse(average=query)"], [[3, 1], [3, 1], [1, 1]]
+    lines = summarise(scores([[1, 5]] * 3, measures=measures, weights=weights))
     assert [line.estimate for line in lines] == pytest.approx([2, 7**0.5, 3])
 
-
-def test_pooled_interval_resamples_numerators_and_denominators_together():
-    """Where every query has the same error, every resample has it too, however the pairs are spread: no width."""
     (line,) = summarise(scores([2, 2, 2, 2], measures=["rmse"], weights=[1, 10, 100, 1000]))
-
     assert (line.ci_low, line.ci_high) == pytest.approx((2, 2))
 
 
@@ -174,36 +167,17 @@ def test_a_figure_of_several_means_is_resampled_exactly(name):
     assert line.n_undefined == sum(not ratings for ratings, _ in users)
 
 
-def test_missing_queries_are_counted():
-    (line,) = summarise(scores([1, 0], missing=[False, True]))
-
-    assert (line.estimate, line.n_missing) == (0.5, 1)
-
-
-def test_figures_of_a_set_have_no_interval():
+def test_figures_of_a_set_have_no_interval_and_the_standard_error_that_they_came_with():
     coverage = Measure.parse("item_coverage@10")
-
-    lines = summarise(scores([1, 0], figures={coverage: 0.25}), scores([0, 0], model="n"))
-
+    of_set = dataclasses.replace(scores([1, 0], figures={coverage: 0.25}), figure_errors={coverage: 0.125})
+    lines = summarise(of_set, scores([0, 0], model="n"))
     assert [(line.model, line.measure, line.estimate) for line in lines] == [
-        ("m", "ap", 0.5),
-        ("m", "item_coverage@10", 0.25),
-        ("n", "ap", 0.0),
+        *(("m", "ap", 0.5), ("m", "item_coverage@10", 0.25), ("n", "ap", 0.0))
     ]
-    assert lines[1].ci_low is None
+    assert (lines[1].std_error, lines[1].ci_low) == (0.125, None)
 
-
-def test_a_model_of_figures_alone_has_lines_too():
-    empty = dataclasses.replace(
-        scores([[1, 0]]),
-        measures=(),
-        values=np.empty((0, 2)),
-        weights=np.empty((0, 2)),
-        figures={Measure.parse("item_coverage"): 1.0},
-    )
-
-    (line,) = summarise(empty)
-
+    none = np.empty((0, 2))
+    (line,) = summarise(dataclasses.replace(of_set, measures=(), values=none, weights=none, figures={coverage: 1.0}))
     assert line.estimate == 1.0
 
 
@@ -217,13 +191,6 @@ def test_a_line_is_the_same_whatever_stands_beside_it():
     )
 
     assert alone in beside
-
-
-def test_one_query_has_an_interval_of_no_width():
-    (line,) = summarise(scores([0.3]))
-
-    assert (line.estimate, line.std_error) == (0.3, 0.0)
-    assert line.ci_low == line.ci_high == pytest.approx(0.3, abs=1e-15)
 
 
 def test_slices_have_lines_of_their_own_after_all():
@@ -243,15 +210,6 @@ def test_a_line_says_what_it_rests_on():
     lines = summarise(scores([varied, np.where(np.arange(40) > 36, varied, 0), np.full(40, 0.3)], measures=RUNGS))
 
     assert [(line.n_clusters, line.mark) for line in lines] == [(40, ""), (40, "sparse"), (40, "degenerate")]
-
-
-def test_the_set_of_lists_keeps_its_standard_error():
-    coverage = Measure.parse("item_coverage")
-    given = dataclasses.replace(scores([1, 0], figures={coverage: 0.25}), figure_errors={coverage: 0.125})
-
-    line = summarise(given)[1]
-
-    assert (line.std_error, line.ci_low) == (0.125, None)
 
 
 def test_all_datasets_together_are_their_unweighted_mean():

@@ -1,4 +1,4 @@
-"""Files are whole or not there, and what a killed process left goes when the next one writes."""
+"""Files that are written whole, and Arrow arrays that are made of Python's."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.support.arrow import repeated, strings
 from rankledger.pipeline.support.atomic import clear_abandoned, partial_beside, write_whole
 
 ROOT = Path(__file__).parents[3]
@@ -107,3 +108,12 @@ def test_a_missing_folder_is_not_made(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "none" / "file", b"data")
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("value", ["", "web", "größer"])
+@pytest.mark.parametrize("n_rows", [0, 1, 3])
+def test_a_repeated_string_is_that_of_a_list(value, n_rows):
+    found = repeated(value, n_rows)
+
+    found.validate(full=True)
+    assert found.equals(strings([value] * n_rows))

@@ -1,4 +1,4 @@
-"""Where an evaluation ran: packages as Python would import them, and the state of the config's repository."""
+"""What is recorded of machine and repository, and what is shown of a URI that may hold credentials."""
 
 import importlib.metadata
 import json
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.support.environment import at_work, environment
+from rankledger.pipeline.support.text import has_credentials, public_uri, without_credentials
 
 
 @pytest.fixture(autouse=True)
@@ -37,34 +38,18 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_clean_repository_has_a_commit_and_is_not_dirty(repository):
-    assert environment(repository / "configs")["git"] == {
-        "commit": git(repository, "rev-parse", "HEAD"),
-        "branch": "main",
-        "url": None,
-        "dirty": False,
-    }
-
-
-@pytest.mark.parametrize("staged", [False, True])
-def test_a_changed_file_makes_it_dirty(repository, staged):
-    (repository / "configs" / "nightly.yaml").write_text("name: other\n", encoding="utf-8")
-    if staged:
-        git(repository, "add", ".")
-
-    assert environment(repository)["git"]["dirty"] is True
-
-
-def test_records_of_earlier_evaluations_do_not_make_it_dirty(repository):
+def test_a_repository_is_dirty_once_a_file_of_it_changed(repository):
+    """Records of earlier evaluations, which it does not track, do not make it dirty."""
     (repository / "runs" / "records").mkdir(parents=True)
     (repository / "runs" / "records" / "summary.csv").write_text("dataset\n", encoding="utf-8")
+    clean = {"commit": git(repository, "rev-parse", "HEAD"), "branch": "main", "url": None, "dirty": False}
+    assert environment(repository / "configs")["git"] == clean
 
-    assert environment(repository)["git"]["dirty"] is False
-
-
-def test_where_no_branch_is_checked_out_there_is_none(repository):
+    (repository / "configs" / "nightly.yaml").write_text("name: other\n", encoding="utf-8")
+    assert environment(repository)["git"] == clean | {"dirty": True}
+    git(repository, "add", "configs")
+    assert environment(repository)["git"] == clean | {"dirty": True}
     git(repository, "checkout", "--detach")
-
     assert environment(repository)["git"]["branch"] is None
 
 
@@ -87,35 +72,26 @@ def test_its_origin_is_recorded_unless_that_holds_credentials(repository, url, i
 
 def test_who_is_at_work_is_whom_the_system_knows(monkeypatch):
     monkeypatch.setenv("LOGNAME", "ann")
-
     assert at_work() == {"user": "ann", "host": platform.node()}
 
-
-def test_an_account_without_a_name_is_known_by_its_number(monkeypatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
-
     assert at_work()["user"] == str(os.getuid())
 
 
-def test_outside_a_repository_there_is_no_commit(tmp_path):
+def test_there_is_no_commit_without_a_repository_a_commit_or_git(tmp_path, monkeypatch):
     assert environment(tmp_path)["git"] is None
-
-
-def test_a_repository_without_commits_has_none(tmp_path):
     git(tmp_path, "init")
-
+    assert environment(tmp_path)["git"] is None
+    git(tmp_path, "commit", "--allow-empty", "--message", "Start")
+    assert environment(tmp_path)["git"]["dirty"] is False
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert environment(tmp_path)["git"] is None
 
 
-def test_without_git_there_is_no_commit(repository, monkeypatch):
-    monkeypatch.setenv("PATH", str(repository))
-
-    assert environment(repository)["git"] is None
-
-
-def test_packages_are_those_that_are_installed(tmp_path):
+def test_packages_are_those_that_are_installed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(install(tmp_path / "broken", None))
     packages = environment(tmp_path)["packages"]
 
     assert packages["numpy"] == np.__version__
@@ -144,12 +120,6 @@ def test_a_package_that_is_there_twice_has_the_version_that_is_imported(tmp_path
     assert environment(tmp_path)["packages"]["kept"] == first
 
 
-def test_a_broken_installation_stops_nothing(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(install(tmp_path / "broken", None))
-
-    assert environment(tmp_path)["packages"]["numpy"] == np.__version__
-
-
 def test_the_machine_is_described(tmp_path):
     found = environment(tmp_path)
 
@@ -158,3 +128,90 @@ def test_the_machine_is_described(tmp_path):
     assert found["cpu"].startswith(f"{os.cpu_count()} × ")
     assert all(name.strip() and " " in name for name in found["blas"])
     assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("http://ann:s3cret@mlflow.example", "http://mlflow.example"),
+        ("http://ann:s3cret@mlflow.example:5000/api", "http://mlflow.example:5000/api"),
+        ("https://s3cret@mlflow.example/", "https://mlflow.example/"),
+        ("https://:s3cret@mlflow.example/", "https://mlflow.example/"),
+        ("postgresql+psycopg2://ann:s3cret@db.example:5432/mlflow", "postgresql+psycopg2://db.example:5432/mlflow"),
+        ("http://ann:s3cret/9@mlflow.example:5000/api", "http://mlflow.example:5000/api"),
+        ("http://ann:s3@cret@mlflow.example", "http://mlflow.example"),
+        ("http://ann:s3%2Fcret@[::1]:5000/", "http://[::1]:5000/"),
+    ],
+)
+def test_a_uri_is_shown_without_user_and_password(written, shown):
+    """Host, port and path stay, alone and in a sentence."""
+    assert public_uri(written) == shown
+    assert without_credentials(f"--set a={written} b") == f"--set a={shown} b"
+    assert without_credentials(f'"{written}"') == f'"{shown}"'
+    assert without_credentials(f"{written} {written}") == f"{shown} {shown}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "rankledger evaluate configs/nightly.yaml --date 2026-11-20",
+        "http://mlflow.example:5000/",
+        "http://mlflow.example:5000/of/ann@example.org",
+        "s3://bucket/outputs@night/bm25.tsv",
+        "s3://bucket/a:b/c@d.tsv",
+        "sqlite:////runs/mlflow.db",
+        "abfs://eval@ledger.dfs.core.windows.net/web",
+        "gs://anonymous@eval/web",
+        "ann@example.org asks: http://mlflow.example?",
+    ],
+)
+def test_what_holds_no_credentials_stays_as_it_is(text):
+    assert without_credentials(text) == text
+
+
+def test_a_token_in_a_query_is_not_shown():
+    """Of the store that is known to be one only the public part stays, wherever it stands in the text."""
+    uri = "postgresql://db.example/mlflow?user=ann&password=s3cret"
+
+    assert public_uri(uri) == "postgresql://db.example/mlflow"
+    shown = "cannot open postgresql://db.example/mlflow: refused"
+    assert without_credentials(f"cannot open {uri}: refused", uri) == shown
+    assert without_credentials("--set a=https://h/?Token=s3cret&b=1 c") == "--set a=https://h/?Token=&b=1 c"
+    for local in ("sqlite:////runs/ann@home/mlflow.db", "file:///runs/ann@home", "runs/ann@home"):
+        assert public_uri(local) == local
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://ann:s3cret@mlflow.example",
+        "s3://s3cret@bucket/records",
+        "gs://s3cret@bucket/records",
+        "https://mlflow.example/?api_key=s3cret",
+        "abfs://account.dfs.core.windows.net/records?tenant_id=t&client_secret=s3cret",
+        "https://host/bm25.tsv?X-Amz-Signature=s3cret",
+        "s3://eval/records?endpoint_override=http://ann:s3cret@127.0.0.1:9000",
+        "s3://eval/records?endpoint_override=http%3A%2F%2Fann:s3cret%40127.0.0.1:9000",
+    ],
+)
+def test_credentials_are_found_wherever_a_uri_has_them(uri):
+    assert has_credentials(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://:@mlflow.example/?token=",  # what is left of ${USER}, ${PASSWORD} and ${TOKEN}
+        "s3://eval/records?region=eu-central-1&scheme=http&endpoint_override=127.0.0.1:9000",
+        "abfs://account.dfs.core.windows.net/records?credential_kind=cli",
+        "s3://bucket/a%3Ab/c%40d.tsv",
+        "s3://tokens/secret/*.tsv",
+        "abfss://container@account.dfs.core.windows.net/records",
+        "gs://anonymous@bucket/records",
+        "git+ssh://git@example.com/models.git",
+    ],
+)
+def test_a_uri_without_credentials_is_not_accused(uri):
+    """A word of a path is none, nor is an option of the filesystem."""
+    assert not has_credentials(uri)

@@ -50,7 +50,16 @@ FOREVER = "3600"
 
 @pytest.fixture
 def go(tmp_path: Path) -> list[Path]:
+    """The files that let the second and the third output go on."""
     return [tmp_path / "go1", tmp_path / "go2"]
+
+
+def let_go(terminal: Terminal, go: list[Path]) -> str:
+    """What was written once the outputs went on and the process ended well."""
+    for path in go:
+        path.touch()
+    assert terminal.end() == 0
+    return terminal.written
 
 
 def test_a_terminal_sees_stage_count_pace_and_what_is_left(tmp_path, go):
@@ -75,41 +84,32 @@ def test_nothing_is_shown_of_what_is_quick_or_where_nobody_looks(tmp_path, go, p
         path.touch()
     terminal = Terminal(code, [patience], folder=tmp_path, environment=environment)
 
-    assert terminal.end() == 0
     line = "" if "quiet" in code else "a line beside\r\n"
-    assert terminal.written == f"{line}the result\r\n"
+    assert let_go(terminal, go) == f"{line}the result\r\n"
 
 
 def test_a_narrow_terminal_has_no_bar_and_no_line_that_wraps(tmp_path, go):
     terminal = Terminal(WORK, ["0"], folder=tmp_path, columns=48)
     terminal.wait_for("Reading 1 of 3 outputs")
-    for path in go:
-        path.touch()
+    written = let_go(terminal, go)
 
-    assert terminal.end() == 0
-    assert "━" not in terminal.written
-    assert all(len(line) <= 48 for line in plain(terminal.written).replace("\r", "\n").splitlines())
+    assert "━" not in written
+    assert all(len(line) <= 48 for line in plain(written).replace("\r", "\n").splitlines())
 
 
 def test_eighty_columns_tell_what_is_left(tmp_path, go):
     code = WORK.replace('"Reading"', '"Taking differences by pair"')
     terminal = Terminal(code, ["0"], folder=tmp_path, columns=80)
     terminal.wait_for("1 of 3 outputs, ", " s left")
-    for path in go:
-        path.touch()
 
-    assert terminal.end() == 0
-    assert "…" not in terminal.written
+    assert "…" not in let_go(terminal, go)
 
 
 def test_no_color_leaves_the_words(tmp_path, go):
     terminal = Terminal(WORK, ["0"], folder=tmp_path, environment={"NO_COLOR": "1"})
     terminal.wait_for("1 of 3 outputs")
-    for path in go:
-        path.touch()
 
-    assert terminal.end() == 0
-    assert "\x1b[3" not in terminal.written  # the foregrounds
+    assert "\x1b[3" not in let_go(terminal, go)  # the foregrounds
 
 
 def test_ctrl_c_leaves_the_terminal_as_it_was(tmp_path):
@@ -148,22 +148,23 @@ Live.stop = interrupted
 
 
 def test_a_terminal_that_goes_away_ends_nothing(tmp_path, go):
-    code = (
-        f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{STAGES.replace('progress.say', 'str')}\nwork()"
-    )
+    ignoring = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    code = f"{ignoring}{STAGES.replace('progress.say', 'str')}\nwork()"
     terminal = Terminal(code, ["0"], folder=tmp_path, stdout=tmp_path / "out")
     terminal.wait_for("1 of 3 outputs")
     terminal.hang_up()
-    for path in go:
-        path.touch()
+    let_go(terminal, go)
 
-    assert terminal.end() == 0
     assert (tmp_path / "out").read_text(encoding="utf-8") == "the result\n"
 
 
-def test_a_process_without_stderr_is_not_watched(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
+def test_each_gives_what_it_is_given_and_counts_it(monkeypatch):
+    assert list(progress.each("Reading", iter("abc"), 3, "letters")) == ["a", "b", "c"]
+    with progress.stage("Reading", 2, "letters") as stage:
+        stage.advance()
+    assert (stage.done, stage.total) == (1, 2)
 
+    monkeypatch.setattr(sys, "stderr", None)  # as a service may have it
     assert list(progress.each("Reading", iter("abc"), 3, "letters")) == ["a", "b", "c"]
 
 
@@ -183,11 +184,8 @@ with progress.stage("Succeeding"):
 """
     terminal = Terminal(STAGES + failing, ["0.3"], folder=tmp_path)
     terminal.wait_for("Succeeding")
-    for path in go:
-        path.touch()
 
-    assert terminal.end() == 0
-    assert "Failing" not in terminal.written
+    assert "Failing" not in let_go(terminal, go)
 
 
 def test_a_pipe_gets_none_of_it(tmp_path, go):
@@ -206,14 +204,6 @@ def test_what_draws_is_imported_when_it_is_needed(tmp_path, go):
 
     assert terminal.end() == 0
     assert terminal.written.endswith("\r\nFalse\r\n")
-
-
-def test_each_gives_what_it_is_given_and_counts_it():
-    assert list(progress.each("Reading", iter("abc"), 3, "letters")) == ["a", "b", "c"]
-    with progress.stage("Reading", 2, "letters") as stage:
-        stage.advance()
-
-    assert (stage.done, stage.total) == (1, 2)
 
 
 def test_stages_end_with_what_they_hold(tmp_path, go):
