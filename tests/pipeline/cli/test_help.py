@@ -11,9 +11,7 @@ import pytest
 import rankledger
 from rankledger.pipeline.cli.commands import GROUPS, cli
 from rankledger.pipeline.cli.options import ReportOptions
-from rankledger.pipeline.commands.browse import load
 from rankledger.pipeline.commands.trec_eval import trec_eval
-from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.report.site import site
 
 COMMANDS = {str(command.name): command for commands in GROUPS.values() for command in commands}
@@ -78,7 +76,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     },
     "evaluate": rankledger.evaluate_config,
     "list": rankledger.list_evaluations,
-    "show": load,
+    "show": rankledger.load,
     "site": site,
     "trec_eval": trec_eval,
 }
@@ -89,7 +87,7 @@ def test_every_option_is_taken(name):
     command = COMMANDS[name].callback
     assert command is not None
     taken = {*inspect.signature(command).parameters, *inspect.signature(FUNCTIONS[name]).parameters}
-    bundled = {*ReportOptions._fields, *TableStyle.__annotations__, "seed"}
+    bundled = {*ReportOptions._fields, *rankledger.TableStyle.__annotations__, "seed"}
     options = {str(option.name) for option in COMMANDS[name].params if option.expose_value}
     assert options - taken <= bundled
 

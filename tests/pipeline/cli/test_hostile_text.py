@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.text import one_line
 from tests.support.commands import Command, Outcome
 from tests.support.generated_data import search_collection, write_config
@@ -121,7 +120,7 @@ def test_the_message_of_a_bug_is_no_command_and_findings_have_a_line_each(run_cl
     code, _, err = checked(run_cli("validate", str(path)))
 
     assert (code, err.count("\n")) == (2, 2)
-    assert str(InputError("a\nb", "c")) == "a b\nc"
+    assert str(rankledger.InputError("a\nb", "c")) == "a b\nc"
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("\x1b[31m\n::error::forged\r##[error]")

@@ -9,8 +9,6 @@ import pytest
 from filelock import FileLock
 
 import rankledger
-from rankledger.pipeline.commands.report import report
-from rankledger.pipeline.record.evaluation import Evaluation
 from tests.support.commands import Command
 from tests.support.generated_data import search_collection, write_config
 from tests.support.site_records import night
@@ -20,7 +18,7 @@ ID = re.compile(r"\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{8}")
 
 
 @pytest.fixture
-def evaluation(run_cli: Command, tmp_path: Path) -> Evaluation:
+def evaluation(run_cli: Command, tmp_path: Path) -> rankledger.Evaluation:
     config = write_config(tmp_path / "configs", {"web": search_collection(72, n_queries=8)}, {"search": ["ap"]})
     return rankledger.evaluate_config(config.relative_to(tmp_path), tracking=False)
 
@@ -157,7 +155,7 @@ def reference(run_cli: Command, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("words", [[], ["--format", "csv"]])
 def test_without_a_file_it_goes_to_stdout(run_cli, reference, words):
-    expected = report(reference, form=words[-1] if words else "html")
+    expected = rankledger.report(reference, form=words[-1] if words else "html")
     assert run_cli("report", reference, *words) == (0, expected, "")
     assert "密集" in expected
 
@@ -170,12 +168,12 @@ def test_the_ending_of_the_file_says_what_is_made(run_cli, reference, tmp_path, 
     (tmp_path / "out" / file).write_text("old")
     assert run_cli("report", reference, "--output", f"out/{file}") == (0, "", "")
     assert [path.name for path in (tmp_path / "out").iterdir()] == [file]
-    assert (tmp_path / "out" / file).read_bytes() == report(reference, form=form).encode()
+    assert (tmp_path / "out" / file).read_bytes() == rankledger.report(reference, form=form).encode()
 
 
 def test_the_form_asked_for_comes_before_the_ending(run_cli, reference, tmp_path):
     assert run_cli("report", reference, "--format", "md", "--output", "a.txt") == (0, "", "")
-    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == report(reference, form="markdown")
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == rankledger.report(reference, form="markdown")
 
     for arguments, said in [
         (["./no-record"], "./no-record: record not found, neither at that path nor in runs/records\n"),
@@ -237,7 +235,7 @@ def test_a_page_is_opened_in_the_browser(run_cli, reference, tmp_path, monkeypat
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
 
     assert run_cli("report", "--open") == (0, "report: runs/report.html\n", "")
-    assert (tmp_path / "runs/report.html").read_text(encoding="utf-8") == report(reference)
+    assert (tmp_path / "runs/report.html").read_text(encoding="utf-8") == rankledger.report(reference)
     assert run_cli("report", "--open", "--output", "a b.html") == (0, "report: a b.html\n", "")
     assert opened == [(tmp_path / name).as_uri() for name in ("runs/report.html", "a b.html")]
 

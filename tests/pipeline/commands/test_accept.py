@@ -10,7 +10,6 @@ import yaml
 import rankledger
 from rankledger.pipeline.commands.upkeep import accept
 from rankledger.pipeline.history.lookup import ACCEPTED, read_accepted
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.support.errors import InputError
@@ -20,7 +19,7 @@ NONE = "20261120T020000Z-none-00000000"
 WEB = {"web": search_collection(50, n_queries=8)}
 
 
-def evaluate(folder: Path, **sections: object) -> Evaluation:
+def evaluate(folder: Path, **sections: object) -> rankledger.Evaluation:
     config = write_config(folder / "configs", WEB, {"search": ["ap"]}, **sections)
     return rankledger.evaluate_config(config.relative_to(folder), tracking=False)
 

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.nightly import nightly
 from rankledger.pipeline.delivery import alerts
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import forget_own
 from tests.support import nights
@@ -54,11 +52,11 @@ def write_config(*targets: dict[str, Any], **changes: Any) -> None:
     )
 
 
-def night(day: int, rank: int, **options: Any) -> Evaluation:
+def night(day: int, rank: int, **options: Any) -> rankledger.Evaluation:
     """A night of November whose only model has the relevant document at that rank: 1 passes, 4 fails."""
     date = f"2026-11-{day}"
     nights.write_ranking(f"{date}.txt", dict.fromkeys(QUERIES, rank))
-    return nightly("config.yaml", date=date, **options)
+    return rankledger.nightly("config.yaml", date=date, **options)
 
 
 def states(hook: Receiver) -> list[tuple[str, str]]:
@@ -111,7 +109,7 @@ def test_another_slice_of_the_same_gate_is_news(hook):
     for day, failing in ((11, "de"), (12, "fr")):
         ranks = {query: BAD if lang == failing else GOOD for query, lang in queries.items()}
         nights.write_ranking(f"2026-11-{day}.txt", ranks)
-        nightly("config.yaml", date=f"2026-11-{day}")
+        rankledger.nightly("config.yaml", date=f"2026-11-{day}")
 
     message = hook.posts[1].message
     assert states(hook) == [("2026-11-11", "failed"), ("2026-11-12", "failed")]
@@ -175,7 +173,7 @@ def test_a_message_says_what_broke_and_whose_it_is(hook):
 def test_a_message_stays_small_and_mentions_nobody(hook):
     names = [f"{HOSTILE} {number}" for number in range(60)]
     write_config(models={name: {"outputs": f"{number}.txt"} for number, name in enumerate(names)})
-    nightly("config.yaml", date="2026-11-11")
+    rankledger.nightly("config.yaml", date="2026-11-11")
     (post,) = hook.posts
 
     assert (post.message["n_failing"], len(post.message["failing"])) == (120, 20)
@@ -210,7 +208,7 @@ def test_a_record_that_was_evaluated_again_is_no_night(hook):
 
 def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
     night(11, GOOD)
-    nightly("config.yaml", date="2026-11-12")
+    rankledger.nightly("config.yaml", date="2026-11-12")
     assert states(hook) == [("2026-11-12", "incomplete")]
     assert "2026-11-12.txt" in hook.posts[0].message["failing"][0]["reason"]
 
@@ -227,7 +225,7 @@ def test_a_night_that_is_evaluated_again_tells_each_change(hook):
 
 def test_evaluate_and_a_night_that_is_shown_again_send_nothing(hook):
     night(11, BAD)
-    nightly("config.yaml", date="2026-11-11")
+    rankledger.nightly("config.yaml", date="2026-11-11")
     rankledger.evaluate_config("config.yaml", date="2026-11-11")
     assert len(hook.posts) == 1
 

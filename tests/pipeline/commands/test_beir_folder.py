@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import rankledger
-from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import refusal, write
 from tests.support.nights import write_config
 from tests.support.records import manifest_of
@@ -83,5 +82,5 @@ def test_a_record_knows_its_tables_without_the_folder(folder):
     assert rankledger.load(record).estimates
     again = rankledger.reproduce(str(record), runs_dir="runs", inputs="elsewhere")
     assert (again.verdict, again.n_found) == ("identical", 3)
-    with pytest.raises(InputError, match=r"documents of nf: .*corpus\.jsonl"):
+    with pytest.raises(rankledger.InputError, match=r"documents of nf: .*corpus\.jsonl"):
         rankledger.reproduce(str(record), runs_dir="runs")

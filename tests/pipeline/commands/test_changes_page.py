@@ -12,7 +12,6 @@ from rankledger.pipeline.history import compare as compare_module
 from rankledger.pipeline.record.evaluation import Evaluation, ListedDocument, QueryDetail
 from rankledger.pipeline.record.folder import CHANGES_PAGE, read_query_details, read_record
 from rankledger.pipeline.record.tables import fitting_details, query_details_in, write_query_details
-from rankledger.pipeline.support.errors import InputError
 from tests.support.nights import write_config
 from tests.support.page_reader import read_page
 
@@ -228,5 +227,5 @@ def test_details_survive_writing_up_to_1_mb(tmp_path):
 
 @pytest.mark.parametrize("text", ["{}", "[", '{"queries": [{"dataset": "web"}]}'])
 def test_a_file_that_holds_something_else_is_refused(text):
-    with pytest.raises(InputError, match=r"queries\.json: .*; restore the record"):
+    with pytest.raises(rankledger.InputError, match=r"queries\.json: .*; restore the record"):
         query_details_in(text.encode(), Path("queries.json"))

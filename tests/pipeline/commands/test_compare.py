@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.commands.browse import load
 from rankledger.pipeline.commands.upkeep import accept
 from rankledger.pipeline.history.compare import compare
 from rankledger.pipeline.history.comparison import ChangePart, ComparisonReport
@@ -489,7 +488,7 @@ def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
     assert len(compare("accepted", third.evaluation_id, runs_dir=runs).records) == 2
     assert compare("accepted#dense", third.evaluation_id, runs_dir=runs).pairs == (("dense", "dense"),)
     with pytest.raises(InputError, match=r"accepted: each model has a different record \('bm25' in .*; add #model"):
-        load("accepted", runs_dir=runs)
+        rankledger.load("accepted", runs_dir=runs)
 
 
 def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkeypatch):

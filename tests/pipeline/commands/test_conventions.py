@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.support.errors import InputError
 from tests.support.nights import write_config
 from tests.support.records import manifest_of
 
@@ -16,7 +14,7 @@ RANKED = "q1 Q0 u 1 5 m\nq1 Q0 b 2 4 m\nq1 Q0 a 3 4 m\nq1 Q0 n 4 1 m\nq3 Q0 z 1 
 """q1: u is not judged, b and a are tied, n has a negative grade; q2 has no output; q3 no relevant document."""
 
 
-def evaluated(folder: Path, conventions: Any, *measures: str, **config: Any) -> Evaluation:
+def evaluated(folder: Path, conventions: Any, *measures: str, **config: Any) -> rankledger.Evaluation:
     (folder / "qrels.txt").write_text(config.pop("judged", JUDGED), encoding="utf-8")
     (folder / "run.txt").write_text(config.pop("ranked", RANKED), encoding="utf-8")
     config |= {"datasets": {"d": {"judgments": "qrels.txt"}}, "models": {"m": {"outputs": "run.txt"}}}
@@ -24,7 +22,7 @@ def evaluated(folder: Path, conventions: Any, *measures: str, **config: Any) -> 
     return rankledger.evaluate_config(path, runs_dir=folder / "runs", tracking=False)
 
 
-def figures(evaluation: Evaluation) -> list[float | None]:
+def figures(evaluation: rankledger.Evaluation) -> list[float | None]:
     return [line.estimate for line in evaluation.estimates]
 
 
@@ -81,7 +79,7 @@ def test_negative_grades_and_missing_queries(tmp_path):
     assert figures(evaluated(tmp_path, {"negative_grades": "non_relevant"}, "judged")) == pytest.approx(
         [(3 / 4 + 1) / 2]
     )
-    with pytest.raises(InputError, match=r"qrels\.txt: relevance -1 \(line 3\) is negative; fix it"):
+    with pytest.raises(rankledger.InputError, match=r"qrels\.txt: relevance -1 \(line 3\) is negative; fix it"):
         evaluated(tmp_path, {"negative_grades": "error"}, "judged")
 
     evaluation = evaluated(tmp_path, {"missing_queries": "error"}, "rr")

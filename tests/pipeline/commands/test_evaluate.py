@@ -15,10 +15,7 @@ import pytest
 from pyarrow import parquet
 
 import rankledger
-from rankledger.pipeline.commands.evaluate import validate
 from rankledger.pipeline.data import join
-from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
 from tests.support.manifests import change_evaluation
 from tests.support.records import figures_of, manifest_of
@@ -36,19 +33,19 @@ DATA = {"web": WEB, "stars": STARS}
 
 def evaluate(
     folder: Path, datasets: dict[str, Collection] = DATA, *, suites: Any = SUITES, **options: Any
-) -> Evaluation:
+) -> rankledger.Evaluation:
     given = {name: options.pop(name) for name in ("jobs", "backend", "date") if name in options}
     config = write_config(folder, datasets, suites, **options)
     return rankledger.evaluate_config(config, tracking=False, runs_dir=folder / "runs", **given)
 
 
-def lines(evaluation: Evaluation) -> dict[tuple[str, ...], tuple[str, ...]]:
+def lines(evaluation: rankledger.Evaluation) -> dict[tuple[str, ...], tuple[str, ...]]:
     with (evaluation.record / "summary.csv").open(encoding="utf-8", newline="") as file:
         _, *found = csv.reader(file)
     return {tuple(line[:4]): tuple(line[4:-2]) for line in found}
 
 
-def score_rows(evaluation: Evaluation) -> dict[tuple[str, ...], dict[str, bytes]]:
+def score_rows(evaluation: rankledger.Evaluation) -> dict[tuple[str, ...], dict[str, bytes]]:
     table = parquet.read_table(evaluation.record / "scores.parquet")
     found = {}
     for row in table.to_pylist():
@@ -58,7 +55,7 @@ def score_rows(evaluation: Evaluation) -> dict[tuple[str, ...], dict[str, bytes]
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+def base(tmp_path_factory: pytest.TempPathFactory) -> rankledger.Evaluation:
     return evaluate(tmp_path_factory.mktemp("base"), jobs=1)
 
 
@@ -204,7 +201,7 @@ def test_with_every_output_missing_the_tables_are_empty(tmp_path):
 def test_validate_reads_and_writes_nothing(tmp_path):
     config = write_config(tmp_path, DATA, SUITES)
     before = sorted(tmp_path.rglob("*"))
-    found = validate(config, jobs=1)
+    found = rankledger.validate(config, jobs=1)
 
     assert found.n_queries == {"web": len(WEB.judged), "stars": len(STARS.judged)}
     assert found.n_measures == {"web": 11, "stars": 3}
@@ -288,7 +285,7 @@ def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_recorded(
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
     there = set(tmp_path.iterdir())
 
-    with pytest.raises(InputError) as error:
+    with pytest.raises(rankledger.InputError) as error:
         rankledger.evaluate_config(config, tracking=False, **options)
 
     assert str(error.value) == found
@@ -298,14 +295,14 @@ def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_recorded(
 @pytest.mark.parametrize("call", [rankledger.evaluate_config, rankledger.validate, rankledger.nightly])
 def test_what_is_no_path_is_refused_in_one_line(tmp_path, monkeypatch, call):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"^config: found a dict; give the path of a YAML file$"):
+    with pytest.raises(rankledger.InputError, match=r"^config: found a dict; give the path of a YAML file$"):
         call({"name": "web"})
 
 
 @pytest.mark.parametrize("date", ["20261120", "v1.2"])
 def test_a_date_may_be_a_label(tmp_path, date):
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
-    assert validate(config, date=date).n_queries["web"]
+    assert rankledger.validate(config, date=date).n_queries["web"]
 
 
 def test_names_of_modules_meet_no_others(tmp_path):

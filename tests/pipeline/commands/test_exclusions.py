@@ -12,10 +12,8 @@ from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dataset import read_dataset
 from rankledger.pipeline.data.outputs import OutputReader, output_store
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.explanation import as_data, markdown
 from rankledger.pipeline.report.messages import notes
-from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import contents, refusal, write
 from tests.support.generated_data import Collection, write_config
 from tests.support.records import figures_of, manifest_of
@@ -32,7 +30,7 @@ def config(tmp_path: Path) -> Path:
     return write_config(tmp_path, {"web": Collection(JUDGED, {"bm25": OUTPUT})}, {"search": ["rr", "r@2"]})
 
 
-def evaluate(config: Path, *keys: str, **options: Any) -> Evaluation:
+def evaluate(config: Path, *keys: str, **options: Any) -> rankledger.Evaluation:
     return rankledger.evaluate_config(
         config,
         overrides=[f"datasets.web.{key}" for key in keys],
@@ -42,7 +40,7 @@ def evaluate(config: Path, *keys: str, **options: Any) -> Evaluation:
     )
 
 
-def figures(evaluation: Evaluation) -> dict[str, float | None]:
+def figures(evaluation: rankledger.Evaluation) -> dict[str, float | None]:
     return {line.measure: line.estimate for line in evaluation.estimates}
 
 
@@ -185,7 +183,7 @@ def test_a_record_is_reproduced_and_explained_with_its_pairs(config, tmp_path):
     moved.mkdir()
     (config.parent / "excluded.tsv").rename(moved / "pairs.tsv")
 
-    with pytest.raises(InputError, match="exclude of web"):
+    with pytest.raises(rankledger.InputError, match="exclude of web"):
         rankledger.reproduce(str(found.record), runs_dir=config.parent / "runs")
     again = rankledger.reproduce(str(found.record), inputs=moved, runs_dir=config.parent / "runs")
     assert (again.verdict, again.n_found) == ("identical", 1)

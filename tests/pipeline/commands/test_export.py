@@ -11,10 +11,8 @@ import pytest
 
 import rankledger
 from rankledger.metrics.measure import external_measure
-from rankledger.pipeline.commands.report import export
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.external_scores import read_external_scores
-from rankledger.pipeline.record.evaluation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -39,13 +37,13 @@ report: false
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
-def evaluated(config: str) -> Evaluation:
+def evaluated(config: str) -> rankledger.Evaluation:
     Path("config.yaml").write_text(config, encoding="utf-8")
     return rankledger.evaluate_config("config.yaml", tracking=False)
 
 
 @pytest.fixture
-def ranked() -> Evaluation:
+def ranked() -> rankledger.Evaluation:
     Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\nq1\td1\t1\nq2\td2\t1\nq3\td3\t1\n")
     Path("documents.tsv").write_text("doc_id\nd1\nd2\nd3\n")
     for name in ("bm25.tsv", "b.tsv"):
@@ -70,8 +68,8 @@ def scores(path: Path, **options: Any) -> dict[str, float]:
 
 
 @pytest.fixture
-def sums() -> tuple[Evaluation, dict[str, tuple[dict[str, Any], list[dict[str, Any]], Path]]]:
-    return evaluated(SUMS), logs(export("last", "out"))
+def sums() -> tuple[rankledger.Evaluation, dict[str, tuple[dict[str, Any], list[dict[str, Any]], Path]]]:
+    return evaluated(SUMS), logs(rankledger.export("last", "out"))
 
 
 def test_the_scores_and_figures_are_those_of_the_record(sums):
@@ -135,7 +133,7 @@ def test_the_files_are_linked_as_the_schema_wants(sums):
 
 
 def test_a_query_without_output_and_a_figure_without_scores(ranked):
-    log, lines, samples = logs(export("last", "out"))["bm25"]
+    log, lines, samples = logs(rankledger.export("last", "out"))["bm25"]
 
     figures = {result["evaluation_result_id"]: result["score_details"]["score"] for result in log["evaluation_results"]}
     assert figures == {"web/rr": 0.5, "web/item_coverage@1": pytest.approx(1 / 3)}
@@ -143,10 +141,10 @@ def test_a_query_without_output_and_a_figure_without_scores(ranked):
     assert [line["metadata"] for line in lines] == [{}, {}, {"missing": "true"}]
     assert np.mean([line["evaluation"]["score"] for line in lines]) == figures["web/rr"]
 
-    files = export("last", "out")
+    files = rankledger.export("last", "out")
     contents = [path.read_bytes() for path in files]
 
-    again = export(str(ranked.record), "other")
+    again = rankledger.export(str(ranked.record), "other")
     assert [path.relative_to("other") for path in again] == [path.relative_to("out") for path in files]
     assert [path.read_bytes() for path in again] == contents
     assert {path.relative_to("out").parts[:-1] for path in files} == {

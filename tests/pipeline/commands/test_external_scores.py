@@ -12,12 +12,7 @@ import yaml
 from pyarrow import parquet
 
 import rankledger
-from rankledger.pipeline.commands.evaluate import validate
-from rankledger.pipeline.commands.explain import explain
-from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.support.errors import InputError
 from tests.support.records import manifest_of
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -28,7 +23,7 @@ MODELS = ("bm25", "tfidf", "names")  # of names 86 queries are without output
 TEXT = ["rr@10", "ndcg@10", "r@20"]
 
 
-def evaluate(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Evaluation:
+def evaluate(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> rankledger.Evaluation:
     return rankledger.evaluate_config(written(datasets, models, **config), tracking=False)
 
 
@@ -40,7 +35,7 @@ def written(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> 
     return path
 
 
-def ranked(**config: Any) -> Evaluation:
+def ranked(**config: Any) -> rankledger.Evaluation:
     models = {model: str(CONFIGS / "quickstart" / f"{model}.tsv") for model in MODELS}
     return evaluate({"web": {"judgments": str(QRELS)}}, models, suites={"search": TEXT}, **config)
 
@@ -55,7 +50,7 @@ def judged(folder: str = "judge") -> dict[str, str]:
 FAITHFUL = {"scores": {"faithful": {"direction": "higher", "range": [0, 1]}}}
 
 
-def lines(evaluation: Evaluation) -> dict[tuple[str, str, str], Estimate]:
+def lines(evaluation: rankledger.Evaluation) -> dict[tuple[str, str, str], Estimate]:
     return {(line.dataset, line.model, line.measure): line for line in evaluation.estimates if line.slice == "all"}
 
 
@@ -70,7 +65,7 @@ def test_our_own_scores_given_back_have_the_same_figures():
         {"web": {"scores": dict.fromkeys(TEXT, "higher")}}, {model: f"{model}.parquet" for model in MODELS}
     )
 
-    def figures(evaluation: Evaluation) -> list[dict[str, Any]]:
+    def figures(evaluation: rankledger.Evaluation) -> list[dict[str, Any]]:
         return [asdict(line) | {"n_missing": 0} for line in evaluation.estimates]  # all queries have a row
 
     assert figures(second) == figures(first)
@@ -153,13 +148,13 @@ def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
 
 def test_given_scores_are_validated_and_not_explained():
     config = written({"support": FAITHFUL}, judged())
-    validation = validate(config)
+    validation = rankledger.validate(config)
     assert (dict(validation.n_queries), dict(validation.n_measures)) == ({"support": 5}, {"support": 1})
     assert [found.n_rows for found in validation.quality.values()] == [4, 4]
 
     for dataset in (None, "support"):
-        with pytest.raises(InputError) as error:
-            explain(config, model="a", query="q1", measure="faithful", dataset=dataset)
+        with pytest.raises(rankledger.InputError) as error:
+            rankledger.explain(config, model="a", query="q1", measure="faithful", dataset=dataset)
         score = "faithful of 'support' is an external score, which cannot be explained"
         assert str(error.value) == f"{score}; name a measure of rankings or ratings"
 
@@ -206,7 +201,7 @@ def test_a_record_refuses_a_table_of_other_queries():
     assert {line.slice for line in sliced.estimates} == {"all", "market=de", "market=us"}
 
     table.write_text("query_id\nq1\nq2\nq3\nq4\n", encoding="utf-8")
-    with pytest.raises(InputError) as error:
+    with pytest.raises(rankledger.InputError) as error:
         rankledger.evaluate_config(first.record, tracking=False)
     assert str(error.value) == (
         "queries.csv: has changed (4 queries are there, and 3 were evaluated, which differ in 'q4'); "
@@ -243,7 +238,7 @@ def test_logs_of_inspect_are_evaluated_and_reproduced():
     assert [(line.replicate, line.estimate) for line in evaluation.replicates] == [("1", 0.75), ("2", 0.5)]
     remarks = [line for line in evaluation.warnings if "read as results of" in line]
     assert [Path(line.partition(":")[0]).name for line in remarks] == ["small.json", "twice.eval"]
-    assert reproduce(str(evaluation.record)).verdict == "identical"
+    assert rankledger.reproduce(str(evaluation.record)).verdict == "identical"
 
 
 @pytest.mark.parametrize(
@@ -261,13 +256,13 @@ def test_logs_of_inspect_are_evaluated_and_reproduced():
 )
 def test_a_selection_that_cannot_be_made_is_refused_with_its_line(old, new, found):
     suites = "suites: {a: [rr]}\n" if "judgments" in new else ""
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(rankledger.InputError) as refused:
         rankledger.evaluate_config(sums(SUMS.replace(old, new) + suites), tracking=False)
     assert found in str(refused.value)
 
 
 def test_a_tool_is_no_format_of_judgments():
-    with pytest.raises(InputError, match="format inspect has results of samples alone"):
+    with pytest.raises(rankledger.InputError, match="format inspect has results of samples alone"):
         rankledger.evaluate_config(
             sums(
                 f"name: a\ndatasets: {{a: {{judgments: {{path: {INSPECT}/small.json, format: inspect}}}}}}\n"

@@ -13,15 +13,12 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.commands.browse import find, list_evaluations, load
-from rankledger.pipeline.commands.upkeep import accept
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import Receipt, write_receipt
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
 from rankledger.pipeline.report.verdicts import table
-from rankledger.pipeline.support.errors import InputError
 from tests.support.each import each
 from tests.support.generated_data import rating_collection, search_collection, write_config
 from tests.support.manifests import forge
@@ -31,7 +28,7 @@ GATES = [{"name": "complete", "max_missing": 0.01}]  # one query in ten is witho
 
 
 @pytest.fixture
-def evaluation(tmp_path) -> Evaluation:
+def evaluation(tmp_path) -> rankledger.Evaluation:
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap", "rr"]}, name="nightly", gates=GATES)
     return rankledger.evaluate_config(config, tracking=False, date="2026-11-20", runs_dir=tmp_path / "runs")
 
@@ -78,7 +75,7 @@ def test_a_figure_that_rounds_to_the_published_one_is_found(case, evaluation, tm
 
 @pytest.mark.parametrize("published", ["", "much", "nan", "4,3", "1e999999999"])
 def test_what_is_no_number_is_refused(tmp_path, published):
-    with pytest.raises(InputError, match=r"is not a number; write a figure such as 0\.4312 or 43\.12%"):
+    with pytest.raises(rankledger.InputError, match=r"is not a number; write a figure such as 0\.4312 or 43\.12%"):
         find(published, measure="ap", runs_dir=tmp_path)
 
 
@@ -116,9 +113,9 @@ def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
 
 
 def test_a_name_that_is_not_there_is_refused(evaluation, tmp_path):
-    with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
+    with pytest.raises(rankledger.InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
         list_evaluations("nigthly", runs_dir=tmp_path / "runs")
-    with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
+    with pytest.raises(rankledger.InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
         find("0.4", measure="ap", name="nigthly", runs_dir=tmp_path / "runs")
     assert list_evaluations(runs_dir=tmp_path / "elsewhere").evaluations == ()
 
@@ -128,7 +125,7 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
     shutil.copytree(evaluation.record, tmp_path / "copy")
     if form.startswith("accepted"):
         runs, config = tmp_path / "runs", tmp_path / "config.yaml"
-        accept(evaluation.evaluation_id, reason="first", failed=True, runs_dir=runs, config=config)
+        rankledger.accept(evaluation.evaluation_id, reason="first", failed=True, runs_dir=runs, config=config)
     reference = {"id": evaluation.evaluation_id, "path": str(tmp_path / "copy")}.get(form, form)
 
     shown = load(reference, name="nightly", runs_dir=tmp_path / "runs")
@@ -147,7 +144,7 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
     ],
 )
 def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference, name, said):
-    with pytest.raises(InputError) as error:
+    with pytest.raises(rankledger.InputError) as error:
         load(reference.replace("ID", evaluation.evaluation_id), name=name, runs_dir=tmp_path / "runs")
     assert said in str(error.value)
 

@@ -15,10 +15,8 @@ import rankledger
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.history import HistoryEntry, Series, history, history_of
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
 from rankledger.pipeline.report.changes import history_tables
-from rankledger.pipeline.support.errors import InputError
 from tests.support import nights
 from tests.support.generated_data import search_collection, write_config
 from tests.support.records import manifest_of
@@ -251,7 +249,7 @@ def test_a_year_is_read_without_its_scores(year):
     ],
 )
 def test_what_is_not_there_is_refused(year, asked, said):
-    with pytest.raises(InputError) as error:
+    with pytest.raises(rankledger.InputError) as error:
         history(**{"name": "nightly", "measure": "ap", "runs_dir": year} | asked)
     assert said in str(error.value)
 
@@ -277,7 +275,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 GATE = {"name": "no-drop", "measure": "fallout@10", "against": "last_passed", "margin": 0.001}
 
 
-def evaluate(n_documents: int, date: str) -> Evaluation:
+def evaluate(n_documents: int, date: str) -> rankledger.Evaluation:
     queries = range(60)
     Path("qrels.txt").write_text("".join(f"q{q} 0 a{q} 1\n" for q in queries))
     ranked = "".join(
@@ -292,7 +290,7 @@ def evaluate(n_documents: int, date: str) -> Evaluation:
 
 
 @pytest.fixture
-def evaluations() -> tuple[Evaluation, Evaluation]:
+def evaluations() -> tuple[rankledger.Evaluation, rankledger.Evaluation]:
     return evaluate(300, "2026-11-20"), evaluate(600, "2026-11-21")
 
 
@@ -312,7 +310,7 @@ def test_other_documents_are_no_change_of_the_model(evaluations):
         "pass",
         True,
     )
-    with pytest.raises(InputError, match="the documents differ, which count in fallout@10"):
+    with pytest.raises(rankledger.InputError, match="the documents differ, which count in fallout@10"):
         rankledger.compare(first.record, second.record)
     assert not (second.record / "movers.csv").exists() or [*csv.reader((second.record / "movers.csv").open())][1:] == []
     page = (second.record / "report.html").read_text("utf-8")

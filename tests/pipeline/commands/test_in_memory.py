@@ -19,7 +19,6 @@ from rankledger import JudgedBlock, Measure, Metric, Terms, from_terms
 from rankledger.metrics.block import Floats
 from rankledger.metrics.ranking import ap
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.record.evaluation import Evaluation
 from tests.support.data_files import refusal
 from tests.support.generated_data import (
     Collection,
@@ -99,7 +98,7 @@ CONTAINERS: Mapping[str, Callable[[Table, str], Any]] = {
 }
 
 
-def in_memory(collection: Collection, make: Callable[[Table, str], Any], **options: Any) -> Evaluation:
+def in_memory(collection: Collection, make: Callable[[Table, str], Any], **options: Any) -> rankledger.Evaluation:
     columns = ("rating", "prediction") if collection.kind == "ratings" else ("relevance", "score")
     outputs = {model: make(table, columns[1]) for model, table in collection.outputs.items()}
     options = {"settings": COMPARED, "dataset": "web", "baseline": "bm25", "measures": MEASURES} | options
@@ -108,7 +107,7 @@ def in_memory(collection: Collection, make: Callable[[Table, str], Any], **optio
 
 def from_files(
     folder: Path, collection: Collection, measures: list[str], *, overrides: Sequence[str] = (), **sections: Any
-) -> Evaluation:
+) -> rankledger.Evaluation:
     config = write_config(
         folder,
         {"web": collection},
@@ -121,7 +120,7 @@ def from_files(
     return rankledger.evaluate_config(config, overrides=overrides, tracking=False, runs_dir=folder / "runs")
 
 
-def assert_same(found: Evaluation, expected: Evaluation) -> None:
+def assert_same(found: rankledger.Evaluation, expected: rankledger.Evaluation) -> None:
     for name in ("summary", "scores", "comparisons"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), check_exact=True, obj=name)
     assert found.failures == expected.failures == ()
@@ -353,7 +352,7 @@ def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path
     assert message == f"memory://judgments: was given in memory, and a record keeps no inputs; {advice}"
 
 
-def without_ids(text: str, *evaluations: Evaluation) -> str:
+def without_ids(text: str, *evaluations: rankledger.Evaluation) -> str:
     for evaluation in evaluations:
         text = text.replace(evaluation.evaluation_id, "ID")
     return text

@@ -19,7 +19,6 @@ import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.first_config import CONFIG
 from rankledger.pipeline.commands.init import FirstConfig, init
-from rankledger.pipeline.support.errors import InputError
 
 QUERIES = [f"q{number}" for number in range(6)]
 JUDGED = [(query, f"d{number}", (number + place) % 3) for place, query in enumerate(QUERIES) for number in range(4)]
@@ -429,7 +428,7 @@ def test_two_files_of_one_name_are_two_models(tmp_path):
 def test_a_config_that_is_there_stays(tmp_path):
     write_trec(tmp_path)
     (tmp_path / CONFIG).write_text("mine")
-    with pytest.raises(InputError, match="exists already; evaluate it, or write it anew with --force"):
+    with pytest.raises(rankledger.InputError, match="exists already; evaluate it, or write it anew with --force"):
         init(tmp_path)
     assert (tmp_path / CONFIG).read_text() == "mine"
 
@@ -450,7 +449,7 @@ def test_what_is_missing_is_named(tmp_path, removed, said):
     write_trec(tmp_path)
     for name in removed:
         (tmp_path / name).unlink()
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(rankledger.InputError) as caught:
         init(tmp_path)
 
     first, *others = caught.value.lines
@@ -463,7 +462,7 @@ def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
     write_trec(tmp_path)
     for name in ("bm25", "dense"):
         (tmp_path / f"{name}.run").write_text("elsewhere Q0 d1 1 1.0 x\n")
-    with pytest.raises(InputError, match=r"bm25\.run: "):
+    with pytest.raises(rankledger.InputError, match=r"bm25\.run: "):
         init(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25.run", "dense.run", "qrels.txt"]
 
@@ -520,7 +519,7 @@ def test_logs_of_several_nights_are_one_model(tmp_path):
 )
 def test_a_log_without_numbers_has_no_place(tmp_path, values, said):
     lm_eval(tmp_path / "odd" / "samples_x.jsonl", values)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(rankledger.InputError, match=said):
         init(tmp_path)
 
     lm_eval(tmp_path / "base" / "samples_x.jsonl", ["True", "False", None])

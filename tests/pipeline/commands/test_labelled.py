@@ -12,7 +12,6 @@ import yaml
 import rankledger
 from rankledger.pipeline.cli.terminal import exit_code_of
 from rankledger.pipeline.commands.init import init
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
 from tests.support.nights import write_config
 
@@ -35,13 +34,13 @@ def config(folder: Path, measures: list[str], shown: str = SHOWN, **sections: An
     return write_config(folder, **plain | sections)
 
 
-def evaluated(folder: Path, *args: Any, **sections: Any) -> Evaluation:
+def evaluated(folder: Path, *args: Any, **sections: Any) -> rankledger.Evaluation:
     return rankledger.evaluate_config(
         config(folder, *args, **sections), jobs=1, tracking=False, runs_dir=folder / "runs"
     )
 
 
-def figures(evaluation: Evaluation, model: str = "a") -> dict[str, float | None]:
+def figures(evaluation: rankledger.Evaluation, model: str = "a") -> dict[str, float | None]:
     return {line.measure: line.estimate for line in evaluation.estimates if line.model == model}
 
 

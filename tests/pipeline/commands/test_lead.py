@@ -12,8 +12,6 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.commands.report import report
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.terminal import notebook_leaderboard
 from tests.support import sample_evaluations
 from tests.support.page_reader import Said, read_page
@@ -25,7 +23,7 @@ LED = {"web": "ap", "news & more": "ap", "stars": "rmse"}
 
 @dataclass(frozen=True)
 class Night:
-    evaluation: Evaluation
+    evaluation: rankledger.Evaluation
     runs: Path
 
     @property
@@ -38,7 +36,7 @@ class Night:
         return sorted(self.figures, key=lambda model: -self.figures[model])
 
     def made(self, form: Any) -> str:
-        return report(self.evaluation.evaluation_id, form=form, runs_dir=self.runs)
+        return rankledger.report(self.evaluation.evaluation_id, form=form, runs_dir=self.runs)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +136,7 @@ def test_a_comparison_of_two_models(night, run_cli, monkeypatch):
         assert said in " ".join(text.split())
     asked = " ".join(run_cli(*sides, "--measure", "rr@10").out.split())
     assert "web: largest changes by rr@10" in asked
-    picked = report(found, form="latex", measures=["rr@10", "ap"], runs_dir=night.runs)
+    picked = rankledger.report(found, form="latex", measures=["rr@10", "ap"], runs_dir=night.runs)
     assert re.findall(r"^ +Model & Rank & (\S+) &", picked, re.MULTILINE) == ["rr@10", "rr@10"]
 
 

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.evaluate import validate
-from rankledger.pipeline.commands.explain import explain
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
 from tests.oracle import LOGS_ORACLE
 from tests.support.nights import write_config
@@ -53,11 +50,11 @@ def written(logs: dict[str, Log], measures: tuple[str, ...] = MEASURES, **config
     return write_config(**{"name": "online", "datasets": datasets, "models": models, "suites": {}, **config})
 
 
-def evaluate(config: Path) -> Evaluation:
+def evaluate(config: Path) -> rankledger.Evaluation:
     return rankledger.evaluate_config(config, tracking=False)
 
 
-def estimates(found: Evaluation, model: str = "new") -> dict[str, Estimate]:
+def estimates(found: rankledger.Evaluation, model: str = "new") -> dict[str, Estimate]:
     return {line.measure: line for line in found.estimates if line.model == model and line.slice == "all"}
 
 
@@ -172,11 +169,11 @@ def test_measures_of_logs_stand_with_the_dataset_and_have_no_documents_to_explai
     """A suite cannot have them, `logs` no others."""
     path = written({"new": logged(1, 3)}, ("ctr", "rmse"))
     with pytest.raises(InputError, match=r"datasets\.week\.logs\[1\]: rmse is for ratings; put it in a suite"):
-        validate(path)
+        rankledger.validate(path)
     path = written({"new": logged(1, 3)}, suites={"s": ["ctr"]})
     with pytest.raises(InputError, match=r"suites\.s\[0\]: ctr is for logs; write it under `logs` of a dataset"):
-        validate(path)
+        rankledger.validate(path)
 
     # As no row says where a document would stand.
     with pytest.raises(InputError, match="ctr of 'week' is a measure of logs, which cannot be explained"):
-        explain(written({"new": logged(1, 3)}), model="new", query="u1", measure="ctr")
+        rankledger.explain(written({"new": logged(1, 3)}), model="new", query="u1", measure="ctr")

@@ -12,18 +12,14 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.commands.evaluate import validate
-from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.data.joined import DataWarning
 from rankledger.pipeline.delivery.mlflow.runs import build_runs
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.report.messages import notes
 from rankledger.pipeline.report.page import page_of
 from rankledger.pipeline.report.terminal import as_data, leaderboard
-from rankledger.pipeline.support.errors import InputError
 from tests.support import nights
 from tests.support.data_files import parquet_table, refusal
 from tests.support.generated_data import Collection, write_config
@@ -169,15 +165,15 @@ def config(rankings: Mapping[str, Mapping[str, list[str]]], /, *, documents: str
     return str(nights.write_config(**{"datasets": {"web": dataset}, "models": models, "suites": suites, **sections}))
 
 
-def evaluate(path: str | Path, **options: Any) -> Evaluation:
+def evaluate(path: str | Path, **options: Any) -> rankledger.Evaluation:
     return rankledger.evaluate_config(path, tracking=False, **options)
 
 
-def refused(evaluation: Evaluation) -> list[str]:
+def refused(evaluation: rankledger.Evaluation) -> list[str]:
     return [failure.model for failure in evaluation.failures]
 
 
-def warned(evaluation: Evaluation) -> list[str]:
+def warned(evaluation: rankledger.Evaluation) -> list[str]:
     return [warning.model for warning in evaluation.data_warnings]
 
 
@@ -209,7 +205,7 @@ def test_the_verdict_does_not_depend_on_the_cache_or_the_jobs(backend):
     path = config({"good": GOOD, "beyond": BEYOND, "prefixed": PREFIXED})
     first = evaluate(path, jobs=1)
     again = evaluate(path, jobs=2, backend=backend)
-    checked = validate(path)
+    checked = rankledger.validate(path)
 
     for found in (again, checked):
         assert refused(found) == refused(first)
@@ -219,7 +215,7 @@ def test_the_verdict_does_not_depend_on_the_cache_or_the_jobs(backend):
 
 def test_what_was_accepted_is_accepted_when_it_is_evaluated_again():
     evaluation = evaluate(config({"good": GOOD, "beyond": BEYOND, "prefixed": PREFIXED}))
-    assert reproduce(str(evaluation.record)).verdict == "identical"
+    assert rankledger.reproduce(str(evaluation.record)).verdict == "identical"
     Path("good.tsv").unlink()
     Path("beyond.tsv").unlink()
 
@@ -243,7 +239,7 @@ def test_an_output_may_be_allowed_to_share_nothing():
 
     assert refused(evaluation) == []
     assert warned(evaluation) == ["prefixed", "renamed"]
-    with pytest.raises(InputError, match="unknown key 'allow_no_overlap'"):
+    with pytest.raises(rankledger.InputError, match="unknown key 'allow_no_overlap'"):
         evaluate(path, overrides=["datasets.web.judgments={path: qrels.txt, allow_no_overlap: true}"])
 
     path = config({"renamed": renamed}, conventions={"missing_queries": "error"})
@@ -327,7 +323,7 @@ def evaluated(
     *,
     grades: Mapping[str, int] = JUDGED["q"],
     **config: object,
-) -> Evaluation:
+) -> rankledger.Evaluation:
     judgments = {f"q{query}": dict(grades) for query in range(10)}
     outputs = {model: lists(number) for model, number in n_judged.items()}
     path = write_config(
@@ -340,7 +336,7 @@ def evaluated(
     return rankledger.evaluate_config(path, tracking=False, jobs=1, runs_dir=folder / "runs")
 
 
-def said(evaluation: Evaluation) -> list[str]:
+def said(evaluation: rankledger.Evaluation) -> list[str]:
     return [str(warning) for warning in evaluation.data_warnings if "of judging" in str(warning)]
 
 

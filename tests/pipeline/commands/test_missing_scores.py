@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.upkeep import accept
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_of
 from tests.support.nights import write_config
 
@@ -38,13 +36,13 @@ def numbered(*values: object) -> dict[str, object]:
 
 def evaluate(
     models: Mapping[str, Any], gates: Sequence[Any] = (), *, date: str | None = None, **config: Any
-) -> Evaluation:
+) -> rankledger.Evaluation:
     outputs = {model: {"outputs": output} for model, output in models.items()}
     sections = {"name": "t", "datasets": {"d": {"scores": SCORE}}, "models": outputs, "suites": {}, "gates": [*gates]}
     return rankledger.evaluate_config(write_config(**sections | config), tracking=False, date=date)
 
 
-def verdicts(evaluation: Evaluation, model: str = "cand") -> dict[str, Verdict]:
+def verdicts(evaluation: rankledger.Evaluation, model: str = "cand") -> dict[str, Verdict]:
     return {verdict.gate: verdict for verdict in evaluation.verdicts if verdict.model == model}
 
 
@@ -175,7 +173,7 @@ def test_a_score_that_a_sample_was_not_asked_for_is_not_missing(absent, share):
     assert found["complete"].estimate == share
 
 
-def night(number: int, values: Mapping[str, object], gates: Sequence[Any] = (), **config: Any) -> Evaluation:
+def night(number: int, values: Mapping[str, object], gates: Sequence[Any] = (), **config: Any) -> rankledger.Evaluation:
     date = f"2026-11-{number}"
     write_scores(f"{date}/cand", values)
     return evaluate({"cand": "{date}/cand.csv"}, gates, date=date, **config)
@@ -187,7 +185,7 @@ SELF = {"name": "self", "measure": "s", "against": "self@accepted", "margin": 0.
 def test_queries_that_vanish_overnight_are_missing():
     """The last night had 100 queries, this one has the 50 that were right: 0.6 becomes 1, of half of the queries."""
     night(20, numbered(*[1] * 60, *[0] * 40))
-    accept("last", reason="checked", name="t")
+    rankledger.accept("last", reason="checked", name="t")
     full, half = numbered(*[1] * 60, *[0] * 40), numbered(*[1] * 50)
 
     quiet = night(21, half)
@@ -210,7 +208,7 @@ def test_a_bad_night_does_not_set_the_queries_of_the_next_one():
     """100 queries passed on the first night. The second and the third have 50, of which 50% are missing."""
     nights = [night(20 + number, numbered(*[1] * n), [COMPLETE]) for number, n in enumerate((100, 50, 50))]
     assert [verdicts(found)["complete"].estimate for found in nights] == [0.0, 0.5, 0.5]
-    accept("last", failed=True, reason="50 questions were withdrawn", name="t")
+    rankledger.accept("last", failed=True, reason="50 questions were withdrawn", name="t")
     assert verdicts(night(23, numbered(*[1] * 50), [COMPLETE]))["complete"].outcome == "pass"
 
 
@@ -290,7 +288,7 @@ def evaluate_lists(
     relevant: Sequence[str] = ("d0", "d30"),
     dataset: Mapping[str, Any] | None = None,
     **config: Any,
-) -> Evaluation:
+) -> rankledger.Evaluation:
     rows = "".join(f"q{query}\t{doc}\t1\n" for query in range(N_QUERIES) for doc in relevant)
     Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + rows)
     outputs = {model: {"outputs": write_ranking(model, lengths)} for model, lengths in models.items()}
@@ -299,11 +297,11 @@ def evaluate_lists(
     return rankledger.evaluate_config(path, record=False, tracking=False)
 
 
-def warnings(evaluation: Evaluation) -> list[str]:
+def warnings(evaluation: rankledger.Evaluation) -> list[str]:
     return [str(warning).partition(". ")[0] for warning in evaluation.data_warnings]
 
 
-def verdicts_by_gate(evaluation: Evaluation) -> dict[str, Verdict]:
+def verdicts_by_gate(evaluation: rankledger.Evaluation) -> dict[str, Verdict]:
     return {verdict.gate: verdict for verdict in evaluation.verdicts}
 
 

@@ -13,7 +13,6 @@ import pytest
 import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.cli.terminal import DISK
-from rankledger.pipeline.commands.browse import list_evaluations
 from rankledger.pipeline.commands.evaluate import evaluate_config, validate
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.lookup import ACCEPTED
@@ -361,7 +360,7 @@ def test_earlier_is_by_night_and_not_by_time(folder, capsys):
     assert [previous_of(own) for own in (late, eighth, again, ninth)] == [f"2026-11-0{day}" for day in (3, 7, 5, 8)]
     assert read_record(Path("runs/records", str(reference_of(again)))).manifest.date == "2026-11-05"
     assert reference_of(ninth) == eighth.name
-    assert [line["date"] for line in list_evaluations().evaluations] == [
+    assert [line["date"] for line in rankledger.list_evaluations().evaluations] == [
         f"2026-11-0{day}" for day in (9, 8, 7, 7, 5, 4, 3)
     ]
     assert record_of("last", None, Workspace.open("runs")).path.name == ninth.name

@@ -12,7 +12,6 @@ import rankledger
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import join, readers
 from rankledger.pipeline.data.cache import OutputCache
-from rankledger.pipeline.record.evaluation import Evaluation
 from tests.support.generated_data import (
     Collection,
     rating_collection,
@@ -30,13 +29,13 @@ NEWS = search_collection(21, n_queries=12)
 DATA = {"web": WEB, "news": NEWS}
 
 
-def evaluate(config: Path, *overrides: str, **options: Any) -> Evaluation:
+def evaluate(config: Path, *overrides: str, **options: Any) -> rankledger.Evaluation:
     runs = options.pop("runs_dir", config.parent / "runs")
     overrides = ("report=false", *overrides)
     return rankledger.evaluate_config(config, overrides=overrides, tracking=False, runs_dir=runs, **options)
 
 
-def parsed(evaluation: Evaluation) -> dict[tuple[str, str], bool]:
+def parsed(evaluation: rankledger.Evaluation) -> dict[tuple[str, str], bool]:
     manifest = manifest_of(evaluation.record)
     return {(output["dataset"], output["model"]): output["parsed"] for output in manifest["outputs"]}
 

@@ -17,7 +17,6 @@ from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.browse import measures
 from rankledger.pipeline.config.own_metrics import own_metric, try_metric
 from rankledger.pipeline.record.metrics import describe_metric, restore_metric
-from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import find_code
 from tests.support.blocks import judged_block
 from tests.support.each import each
@@ -204,7 +203,7 @@ WORST = Metric("x", plain, "x", needs=("cluster",))
     for name, text in {"raising": "{}['x']", "syntax": "def", "exits": "raise SystemExit(3)"}.items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     (name,) = metrics
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(rankledger.InputError) as raised:
         evaluate(write(tmp_path, f"{name}@5" if name == "own" else "ap", metrics=metrics))
 
     (line,) = raised.value.lines
@@ -218,7 +217,7 @@ def test_parameters_are_checked_before_data_is_read(config):
         "gain(bas=3)@5": "gain has no parameter 'bas'; it has base",
         "gian@5": "did you mean 'gain'?",
     }.items():
-        with pytest.raises(InputError, match=r"suites\.search\[0\]: ") as raised:
+        with pytest.raises(rankledger.InputError, match=r"suites\.search\[0\]: ") as raised:
             evaluate(config, overrides=[f"suites.search=['{line}', 'dcg@5']"])
         assert message in str(raised.value)
 
@@ -241,7 +240,7 @@ def test_a_value_error_fails_its_measure_alone(tmp_path):
 
     assert evaluation.failed_measures == ()
     assert set(evaluation.scores["best@5"].dropna()) <= {0.0, 1.0}
-    with pytest.raises(InputError, match=r"suites\.search\[0\]: best: ValueError: least must be at most 1"):
+    with pytest.raises(rankledger.InputError, match=r"suites\.search\[0\]: best: ValueError: least must be at most 1"):
         evaluate(config, overrides=["suites.search=['best(least=2)@5', 'dcg@5']"])
 
     write_module(tmp_path, EMPTY.replace("if not", "if len(block.query_ids) > 1 or not"))
@@ -289,7 +288,7 @@ def test_rounding_beyond_the_range_is_cut(tmp_path):
 def test_validate_finds_a_score_that_depends_on_other_queries(tmp_path):
     write_module(tmp_path, "def own(block: JudgedBlock) -> Floats:\n    return block.n_judged / block.n_judged.sum()\n")
     with pytest.raises(
-        InputError, match=r"metrics\.own: own: a query's score changes with the other queries of its block"
+        rankledger.InputError, match=r"metrics\.own: own: a query's score changes with the other queries of its block"
     ):
         rankledger.validate(write(tmp_path, "own", metrics={"own": "clicks:own"}))
 
@@ -416,7 +415,7 @@ def test_reproduce_says_that_the_code_changed(config):
 
     assert line.startswith("gain@5, gain(base=4)@10: its code was gain sha256:")
     module.unlink()
-    with pytest.raises(InputError, match=r"metrics\.gain: file not found: .*clicks\.py"):
+    with pytest.raises(rankledger.InputError, match=r"metrics\.gain: file not found: .*clicks\.py"):
         rankledger.reproduce(str(record), runs_dir=runs)
 
 
@@ -485,7 +484,7 @@ def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path, monk
     sys.modules.pop("clickstats")
 
     np.testing.assert_array_equal(rankledger.load("last", runs_dir=tmp_path / "runs").scores["gain@5"], scores)
-    with pytest.raises(InputError, match=r"suites\.search\[0\]: unknown metric 'gain@5'"):
+    with pytest.raises(rankledger.InputError, match=r"suites\.search\[0\]: unknown metric 'gain@5'"):
         evaluate(config)
 
 
@@ -502,7 +501,7 @@ def test_measures_lists_ones_own(package, config, tmp_path):
     assert measures("gain@5").startswith("gain: Gain\n")
     assert measures("ndcg").startswith("ndcg: nDCG\n")
 
-    with pytest.raises(InputError, match=r"the installed metric 'lost': clickstats has no 'lost'"):
+    with pytest.raises(rankledger.InputError, match=r"the installed metric 'lost': clickstats has no 'lost'"):
         evaluate(write_config(tmp_path, {"web": WEB}, {"search": ["lost@5"]}))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.html.render import html
@@ -25,20 +24,20 @@ SUITES = {"search": ["ndcg@10", "ap", "rr"]}
 NO_DROP = {"name": "no-drop", "measure": "ap", "against": "self@last_passed", "margin": 0.5}
 
 
-def evaluated(runs_dir: str = "runs", data: Any = WEB, jobs: int = 1, **sections: Any) -> Evaluation:
+def evaluated(runs_dir: str = "runs", data: Any = WEB, jobs: int = 1, **sections: Any) -> rankledger.Evaluation:
     config = write_config(Path("configs"), {"web": data}, SUITES, **sections)
     return rankledger.evaluate_config(config, tracking=False, runs_dir=runs_dir, jobs=jobs)
 
 
-def written(evaluation: Evaluation) -> str:
+def written(evaluation: rankledger.Evaluation) -> str:
     return (evaluation.record / "report.html").read_text(encoding="utf-8")
 
 
-def shown(evaluation: Evaluation) -> Page:
+def shown(evaluation: rankledger.Evaluation) -> Page:
     return page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1]))
 
 
-def made_again(evaluation: Evaluation) -> str:
+def made_again(evaluation: rankledger.Evaluation) -> str:
     return html(shown(evaluation))
 
 

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.plan import plan
 from rankledger.pipeline.history.comparison import PowerLine, PowerPlan
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.plans import notes
 from rankledger.pipeline.support.errors import InputError
 from tests.support.nights import write_config
@@ -25,7 +23,7 @@ ALTERNATING = [0.6, 0.4] * (N // 2)  # differences of +0.1 and -0.1 from 0.5: sÂ
 
 def evaluate(
     folder: Path, scores: Iterable[float] = ALTERNATING, queries: str = "", *, name: str = "made", **config: Any
-) -> Evaluation:
+) -> rankledger.Evaluation:
     """An evaluation of external scores: the baseline has 0.5 on every query, and `dense` has these."""
     folder.mkdir(parents=True, exist_ok=True)
     scores = list(scores)
@@ -42,8 +40,8 @@ def evaluate(
     return rankledger.evaluate_config(path, tracking=False, runs_dir=folder / "runs")
 
 
-def planned(evaluation: Evaluation, margin: float = 0.02, **options: Any) -> PowerPlan:
-    return plan(evaluation.record, margin=margin, runs_dir=evaluation.record.parent.parent, **options)
+def planned(evaluation: rankledger.Evaluation, margin: float = 0.02, **options: Any) -> PowerPlan:
+    return rankledger.plan(evaluation.record, margin=margin, runs_dir=evaluation.record.parent.parent, **options)
 
 
 def line_of(found: PowerPlan, slice: str = "all") -> PowerLine:
@@ -56,7 +54,7 @@ def markets(n: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def alternating(tmp_path_factory) -> Evaluation:
+def alternating(tmp_path_factory) -> rankledger.Evaluation:
     return evaluate(tmp_path_factory.mktemp("alternating"))
 
 
@@ -182,7 +180,7 @@ def test_what_cannot_be_planned_is_refused(alternating, options, message):
         options["name"] = "made"
 
     with pytest.raises(InputError) as error:
-        plan(runs_dir=alternating.record.parent.parent, **options)
+        rankledger.plan(runs_dir=alternating.record.parent.parent, **options)
 
     assert message in str(error.value)
     assert len(error.value.lines) == 1

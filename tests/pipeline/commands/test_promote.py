@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.commands.nightly import nightly
 from rankledger.pipeline.commands.upkeep import SyncResult, sync
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.receipts import read_promotions
@@ -47,7 +46,7 @@ def night(registry: Registry, date: str, version: int = 1, *, tag: bool = True, 
     write_output(Path(), date)
     if tag:
         rankledger.tag_outputs(config, model="dense", date=date)
-    return nightly(config, date=date, clock=clock, **options)
+    return rankledger.nightly(config, date=date, clock=clock, **options)
 
 
 def settled(evaluation: Evaluation) -> list[str]:
@@ -111,9 +110,9 @@ def test_a_gate_of_another_model_stops_the_release_of_all(registry):
     document["gates"].append(other)
     Path("failing.yaml").write_text(yaml.safe_dump(document))
 
-    failed = nightly("failing.yaml", date=FIRST, clock=Clock())
+    failed = rankledger.nightly("failing.yaml", date=FIRST, clock=Clock())
     (Path(FIRST) / "bm25.txt").unlink()
-    incomplete = nightly("missing.yaml", date=FIRST, clock=Clock(), again=True)
+    incomplete = rankledger.nightly("missing.yaml", date=FIRST, clock=Clock(), again=True)
 
     assert [verdict.effect for verdict in failed.verdicts] == ["pass", "fail"]
     assert [failure.model for failure in incomplete.failures] == ["bm25"]

@@ -14,14 +14,13 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.cli.app import main
-from rankledger.pipeline.commands.prune import PruneResult, prune
+from rankledger.pipeline.commands.prune import prune
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, Acceptance, write_accepted
 from rankledger.pipeline.record.mlflow_stores import open_store
 from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.record.workspace import Workspace
-from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import search_collection, write_config
 from tests.support.manifests import forge, manifest
 
@@ -61,7 +60,7 @@ def named_config(folder: Path, name: str) -> Path:
     return write_config(folder, {"web": search_collection(92, n_queries=2)}, {"search": ["ap"]}, name=name)
 
 
-def look(runs: Path, keep_days: int = 90, **options: Any) -> PruneResult:
+def look(runs: Path, keep_days: int = 90, **options: Any) -> rankledger.PruneResult:
     return prune(keep_days=keep_days, runs_dir=runs, now=NOW, **options)
 
 
@@ -120,7 +119,7 @@ def test_what_is_accepted_stays(runs, tmp_path):
     assert going(runs, configs=[config]) == [ids[2]]
     assert going(runs, keep_days=10**12) == []  # which no calendar holds
     (tmp_path / ACCEPTED).write_text("[", encoding="utf-8")
-    with pytest.raises(InputError, match=r"accepted\.yaml: is not YAML"):
+    with pytest.raises(rankledger.InputError, match=r"accepted\.yaml: is not YAML"):
         look(runs, delete=True)
 
 
@@ -188,7 +187,7 @@ class Tracked:
         tags = [run.data.tags for run in found]
         return {own["rankledger.evaluation"] for own in tags if "rankledger.evaluation" in own}
 
-    def prune(self, **options: Any) -> PruneResult:
+    def prune(self, **options: Any) -> rankledger.PruneResult:
         in_a_year = datetime.now(UTC) + timedelta(days=365)
         return prune(keep_days=90, delete=True, runs_dir=self.runs, now=in_a_year, **options)
 

@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.evaluate import validate
-from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.support.errors import InputError
 from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue
 from tests.support.records import figures_of
@@ -58,14 +55,14 @@ FAIR = (
 )
 
 
-def evaluated(folder: Path, runs: Path, **options: object) -> Evaluation:
+def evaluated(folder: Path, runs: Path, **options: object) -> rankledger.Evaluation:
     return rankledger.evaluate_config(
         folder / "recommender.yaml", overrides=[f"suites.fair={list(FAIR)}"], tracking=False, runs_dir=runs, **options
     )
 
 
 @pytest.fixture(scope="module")
-def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> rankledger.Evaluation:
     return evaluated(CONFIGS, tmp_path_factory.mktemp("runs"))
 
 
@@ -123,8 +120,8 @@ def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
 
 
 def test_a_feature_that_is_no_column_is_refused():
-    with pytest.raises(InputError) as error:
-        validate(
+    with pytest.raises(rankledger.InputError) as error:
+        rankledger.validate(
             CONFIGS / "recommender.yaml",
             overrides=["suites.beyond=['diversity(feature=colour)@10']", "models.svd=null"],
         )

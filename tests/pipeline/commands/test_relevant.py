@@ -6,18 +6,12 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.commands.browse import find
 from rankledger.pipeline.commands.explain import explain
-from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.delivery.mlflow.runs import build_runs
-from rankledger.pipeline.history.compare import compare
-from rankledger.pipeline.history.history import history
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.page import page_of
-from rankledger.pipeline.support.errors import InputError
 from tests.support.nights import write_config
 from tests.support.records import manifest_of
 
@@ -38,7 +32,7 @@ def in_folder(tmp_path, monkeypatch):
         Path(f"{model}.txt").write_text("".join(rows), encoding="utf-8")
 
 
-def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) -> Evaluation:
+def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) -> rankledger.Evaluation:
     datasets = {
         name: {"judgments": "qrels.txt"} | ({} if rel is None else {"relevant": rel})
         for name, rel in zip(("one", "two", "three"), relevant, strict=False)
@@ -48,7 +42,7 @@ def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) 
     return rankledger.evaluate_config("config.yaml", tracking=False, date=date)
 
 
-def figures(evaluation: Evaluation, measure: str, dataset: str = "one") -> list[float | None]:
+def figures(evaluation: rankledger.Evaluation, measure: str, dataset: str = "one") -> list[float | None]:
     return [line.estimate for line in evaluation.estimates if (line.dataset, line.measure) == (dataset, measure)]
 
 
@@ -89,7 +83,7 @@ def test_it_says_what_the_ratings_leave_open():
     ],
 )
 def test_a_wrong_one_is_refused(dataset, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(rankledger.InputError, match=message):
         evaluate(datasets={"d": dataset})
 
 
@@ -127,7 +121,7 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
     page = html(page_of(record, Workspace.open("runs")))
     assert "r@3 on two" in page
     estimate = next(line.estimate for line in record.estimates if (line.dataset, line.measure) == ("two", "r@3"))
-    found = {figure.dataset: figure.fingerprint for figure in find(repr(estimate), measure="r@3").figures}
+    found = {figure.dataset: figure.fingerprint for figure in rankledger.find(repr(estimate), measure="r@3").figures}
     assert found["two"] == own["two"].definitions["r@3"].fingerprint
 
 
@@ -140,7 +134,7 @@ def test_records_are_read_by_it():
     assert found.recorded.same_definition
     under = explain(record, model="b", query="q1", measure="r@3", dataset="two", under="ir_measures").comparison
     assert under.outcome.value == found.outcome.value
-    assert reproduce(str(record)).verdict == "identical"
+    assert rankledger.reproduce(str(record)).verdict == "identical"
     again = rankledger.evaluate_config(record, tracking=False)
     assert (again.record / "scores.parquet").read_bytes() == (record / "scores.parquet").read_bytes()
 
@@ -148,14 +142,14 @@ def test_records_are_read_by_it():
 def test_another_one_is_another_definition():
     before, after = evaluate(None, 3, date="2026-11-20").record, evaluate(None, 4, date="2026-11-21").record
 
-    with pytest.raises(InputError, match=r"two: the definitions differ: r@3, ap: rel was 3 and is 4"):
-        compare(str(before), str(after))
-    forced = compare(str(before), str(after), force=True)
+    with pytest.raises(rankledger.InputError, match=r"two: the definitions differ: r@3, ap: rel was 3 and is 4"):
+        rankledger.compare(str(before), str(after))
+    forced = rankledger.compare(str(before), str(after), force=True)
     assert {split.dataset for split in forced.splits if any("definition" in part.causes for part in split.parts)} == {
         "two"
     }
     breaks = {
         series.dataset: [found.kind for night in series.nights for found in night.breaks]
-        for series in history("stars", measure="r@3").series
+        for series in rankledger.history("stars", measure="r@3").series
     }
     assert breaks == {"one": [], "two": ["definition"]}

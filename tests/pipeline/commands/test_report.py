@@ -12,10 +12,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.commands import report as reporting
-from rankledger.pipeline.commands.nightly import nightly
 from rankledger.pipeline.commands.report import report
-from rankledger.pipeline.history.history import History
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import search_collection, write_config
@@ -33,7 +30,7 @@ def config(tmp_path, monkeypatch) -> Path:
     return write_config(tmp_path, {"web": WEB, "news": NEWS}, {"search": ["ndcg@5,10", "ap", "rr"]}, **sections)
 
 
-def evaluated(config: Path, date: str = "2026-11-20", overrides: tuple[str, ...] = ()) -> Evaluation:
+def evaluated(config: Path, date: str = "2026-11-20", overrides: tuple[str, ...] = ()) -> rankledger.Evaluation:
     return rankledger.evaluate_config(config.name, date=date, tracking=False, overrides=overrides)
 
 
@@ -159,7 +156,7 @@ def test_history_is_of_the_last_nights(config, shown):
     report(ids[2], last=2)
     (history,) = shown[0].history
 
-    assert isinstance(history, History)
+    assert isinstance(history, rankledger.History)
     assert history.measure == "ap"
     assert [(series.dataset, series.model) for series in history.series] == [
         (dataset, model) for dataset in ("web", "news") for model in ("bm25", "dense")
@@ -185,7 +182,7 @@ def test_a_record_without_any_figure_says_why(config):
         model["outputs"] = "gone/{dataset}/{model}.txt"
     config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
-    night = nightly(config.name, date="2026-11-20", tracking=False)
+    night = rankledger.nightly(config.name, date="2026-11-20", tracking=False)
 
     assert night.record is not None
     assert report("last", name="generated") == (night.record / "report.html").read_text(encoding="utf-8")

@@ -15,14 +15,11 @@ import yaml
 import rankledger
 from rankledger.metrics import measure
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.commands.reproduce import Reproduction, reproduce
-from rankledger.pipeline.commands.upkeep import verify
+from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.data import files as input_files
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
-from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import (
     Collection,
     rating_collection,
@@ -38,7 +35,7 @@ STARS = rating_collection(81, n_users=6)
 SUITES = {"search": ["ndcg@10", "ap", "item_coverage@5"], "errors": ["rmse", "mae(average=query)"]}
 
 
-def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **sections: Any) -> Evaluation:
+def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **sections: Any) -> rankledger.Evaluation:
     lab = folder / "lab"
     config = write_config(lab, data or {"web": WEB, "stars": STARS}, SUITES if data is None else {"search": ["ap"]})
     if data is None:
@@ -60,12 +57,12 @@ def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **secti
 
 
 @pytest.fixture
-def evaluation(folder: Path) -> Evaluation:
+def evaluation(folder: Path) -> rankledger.Evaluation:
     return evaluate(folder, {"web": WEB})
 
 
-def check(evaluation: Evaluation, **options: Any) -> Reproduction:
-    return reproduce(evaluation.evaluation_id, **options)
+def check(evaluation: rankledger.Evaluation, **options: Any) -> rankledger.Reproduction:
+    return rankledger.reproduce(evaluation.evaluation_id, **options)
 
 
 def flip(path: Path, old: str, new: str) -> None:
@@ -157,7 +154,7 @@ def test_scores_made_elsewhere_are_of_the_queries_that_they_were(folder):
     found = check(evaluation, inputs="archive")
     assert (found.verdict, found.n_found) == ("identical", 4)
     (folder / "archive/clicks.csv").unlink()
-    with pytest.raises(InputError, match=r"clicks on web: lab/clicks\.csv"):
+    with pytest.raises(rankledger.InputError, match=r"clicks on web: lab/clicks\.csv"):
         check(evaluation, inputs="archive")
 
 
@@ -174,7 +171,7 @@ def test_moved_inputs_are_found_by_their_bytes(folder):
 
 
 @pytest.fixture
-def in_parts(folder) -> Evaluation:
+def in_parts(folder) -> rankledger.Evaluation:
     lab = folder / "lab"
     config = write_config(lab, {"web": WEB}, {"search": ["ap"]})
     written = rows(WEB.outputs["bm25"])
@@ -207,7 +204,7 @@ def test_a_part_that_changed_is_the_one_of_its_name(folder, in_parts):
 def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
     (folder / "lab/parts/0.tsv").rename(folder / "lab/parts/9.tsv")
     (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"^bm25 on web: lab/parts/0\.tsv .* not found"):
+    with pytest.raises(rankledger.InputError, match=r"^bm25 on web: lab/parts/0\.tsv .* not found"):
         check(in_parts)
 
 
@@ -234,7 +231,7 @@ def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
     evaluation = evaluate(folder, {"web": WEB})
     files = [file for output in read_record(evaluation.record).manifest.outputs for file in output.files]
     assert all(file.sha256 is None and file.ranges_sha256 for file in files)
-    assert verify(str(evaluation.record), runs_dir="runs", tracking=False).n_files
+    assert rankledger.verify(str(evaluation.record), runs_dir="runs", tracking=False).n_files
 
     assert check(evaluation).verdict == "identical"
     (folder / "lab/web").rename(folder / "moved")
@@ -275,12 +272,12 @@ def test_inputs_that_changed_or_are_gone_are_named(folder, evaluation):
 
     shutil.rmtree(folder / "lab/web")
 
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(rankledger.InputError) as refused:
         check(evaluation)
     lines = str(refused.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["judgments of web", "bm25 on web", "dense on web"]
     assert all("name the folder that it moved to with --inputs" in line for line in lines)
-    with pytest.raises(InputError, match="not found there or in lab; restore it"):
+    with pytest.raises(rankledger.InputError, match="not found there or in lab; restore it"):
         check(evaluation, inputs="lab")
 
 
@@ -364,7 +361,7 @@ def test_from_a_run_in_an_empty_folder_with_only_the_inputs(folder, monkeypatch)
     (folder / "lab").rename(folder / "gone")
     monkeypatch.chdir(empty)
 
-    found = reproduce(f"mlflow:{receipt.run_id}", inputs=".", tracking_uri=uri)
+    found = rankledger.reproduce(f"mlflow:{receipt.run_id}", inputs=".", tracking_uri=uri)
     assert (found.verdict, found.n_found) == ("identical", 3)
     flip(empty / "here/bm25.txt", "1", "2")
     changed = reproduce(f"mlflow:{receipt.run_id}", inputs=".", tracking_uri=uri)

@@ -9,10 +9,8 @@ import pytest
 from scipy import stats
 
 import rankledger
-from rankledger.pipeline.commands.report import report
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.terminal import differences, leaderboard
-from rankledger.pipeline.support.errors import InputError
 from tests.support.nights import write_config
 from tests.support.page_reader import read_page
 
@@ -32,7 +30,7 @@ def evaluate(folder: Path, models: dict[str, dict[str, np.ndarray]], comparison:
 
 def made(evaluation: Evaluation, form: str) -> str:
     assert evaluation.record is not None
-    return report(str(evaluation.record), form=form, runs_dir=evaluation.record.parents[1])  # type: ignore[arg-type]
+    return rankledger.report(str(evaluation.record), form=form, runs_dir=evaluation.record.parents[1])  # type: ignore[arg-type]
 
 
 def lost(n_large: int) -> dict[str, dict[str, np.ndarray]]:
@@ -119,5 +117,5 @@ def test_a_record_with_a_named_test_is_reproduced(tmp_path):
 
 
 def test_a_primary_family_has_no_other_test(tmp_path):
-    with pytest.raises(InputError, match="primary family has its own test"):
+    with pytest.raises(rankledger.InputError, match="primary family has its own test"):
         evaluate(tmp_path, lost(3), {"baseline": "base", "test": "t", "primary": True})

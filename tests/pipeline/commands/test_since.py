@@ -15,7 +15,6 @@ from markdown_it import MarkdownIt
 
 import rankledger
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.commands.evaluate import Evaluation
 from rankledger.pipeline.commands.reproduce import FIGURES
 from rankledger.pipeline.inference.tables import ChangeSince
 from rankledger.pipeline.report.terminal import as_data
@@ -36,7 +35,7 @@ from tests.support.planted_nights import (
 
 @dataclass(frozen=True)
 class Nights:
-    evaluations: Mapping[int, Evaluation]
+    evaluations: Mapping[int, rankledger.Evaluation]
     printed: str
     markdown: str
 
@@ -61,7 +60,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
     return Nights(evaluations, printed, comment.read_text(encoding="utf-8"))
 
 
-def evaluate(config: Path, **options: Any) -> Evaluation:
+def evaluate(config: Path, **options: Any) -> rankledger.Evaluation:
     return rankledger.evaluate_config(config, tracking=False, **{"runs_dir": config.parent / "runs", **options})
 
 
@@ -73,7 +72,7 @@ def stdout_of(*arguments: str) -> str:
     return printed.getvalue()
 
 
-def line_of(evaluation: Evaluation, since: str, model: str = "bm25") -> ChangeSince:
+def line_of(evaluation: rankledger.Evaluation, since: str, model: str = "bm25") -> ChangeSince:
     (line,) = (line for line in evaluation.changes if (line.since, line.model) == (since, model))
     return line
 

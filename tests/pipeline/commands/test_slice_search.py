@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.messages import notes
 from rankledger.pipeline.report.terminal import as_data
 from tests.support.generated_data import Collection, write_config
@@ -21,7 +20,7 @@ def output(fallen: int) -> dict[str, dict[str, float]]:
     }
 
 
-def evaluate(folder: Path, **sections: object) -> Evaluation:
+def evaluate(folder: Path, **sections: object) -> rankledger.Evaluation:
     judged = {query_id: {f"r-{query_id}": 1} for query_id in QUERIES}
     outputs = {"bm25": output(0), "dense": output(25)}
     path = write_config(folder, {"web": Collection(judged, outputs)}, {"search": ["rr"]}, ending=".tsv", **sections)
@@ -34,7 +33,7 @@ def evaluate(folder: Path, **sections: object) -> Evaluation:
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+def searched(tmp_path_factory: pytest.TempPathFactory) -> rankledger.Evaluation:
     comparison = {"baseline": "bm25", "search_slices": True}
     return evaluate(tmp_path_factory.mktemp("searched"), comparison=comparison)
 

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import rating_collection, search_collection, write_config
 from tests.support.records import figures_of, manifest_of
 
@@ -18,7 +16,7 @@ NEWS = search_collection(21, n_queries=12)
 NEW = 'suites.new=["err", "p@3", "bpref"]'
 
 
-def evaluate(source: str | Path, runs: Path, *overrides: str, **options: Any) -> Evaluation:
+def evaluate(source: str | Path, runs: Path, *overrides: str, **options: Any) -> rankledger.Evaluation:
     return rankledger.evaluate_config(source, overrides=overrides, tracking=False, runs_dir=runs, **options)
 
 
@@ -55,7 +53,7 @@ def test_a_record_gets_a_new_measure_without_its_outputs(config, runs, by):
     ]
     assert (manifest_of(again.record)["repeats"], manifest_of(first.record)["repeats"]) == (first.evaluation_id, None)
     assert figures_of(evaluate(again.record, runs).record) == figures_of(again.record)
-    with pytest.raises(InputError, match="a record has its own date; remove --date"):
+    with pytest.raises(rankledger.InputError, match="a record has its own date; remove --date"):
         evaluate(first.record, runs, date="2026-11-21")
 
 
@@ -86,12 +84,12 @@ def test_inputs_that_have_changed_or_are_gone_are_refused(config, runs):
     path = config.parent / "web" / "judged.txt"
     path.write_text(path.read_text(encoding="utf-8") + "q9999 0 d 1\n", encoding="utf-8")
 
-    with pytest.raises(InputError, match=r"judged\.txt: has changed \(sha256 .*or name the config instead"):
+    with pytest.raises(rankledger.InputError, match=r"judged\.txt: has changed \(sha256 .*or name the config instead"):
         evaluate(first.record, runs)
 
     path.unlink()
 
-    with pytest.raises(InputError, match=r"judgments: file not found: .*judged\.txt; check"):
+    with pytest.raises(rankledger.InputError, match=r"judgments: file not found: .*judged\.txt; check"):
         evaluate(first.record, runs)
 
 

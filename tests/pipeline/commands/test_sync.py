@@ -11,11 +11,8 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.cli.app import main
-from rankledger.pipeline.commands.browse import list_evaluations
-from rankledger.pipeline.commands.nightly import nightly
 from rankledger.pipeline.commands.upkeep import SyncResult, sync
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.mlflow_stores import Stores, TrackingStore, open_store
 from rankledger.pipeline.record.receipts import Receipt
 from rankledger.pipeline.record.store import Records, Remote
@@ -31,14 +28,14 @@ def config_in(folder: Path, **sections: Any) -> Path:
     return write_config(folder, {"web": search_collection(3, n_queries=6)}, {"search": ["ap"]}, **sections)
 
 
-def evaluated(config: Path, night: datetime, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Evaluation:
+def evaluated(config: Path, night: datetime, monkeypatch: pytest.MonkeyPatch, **options: Any) -> rankledger.Evaluation:
     class Then(datetime):
         @classmethod
         def now(cls, tz: Any = None) -> datetime:
             return night
 
     monkeypatch.setattr("rankledger.pipeline.run.datetime", Then)
-    evaluation: Evaluation = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", **options)
+    evaluation: rankledger.Evaluation = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", **options)
     monkeypatch.undo()
     return evaluation
 
@@ -146,7 +143,7 @@ def test_the_list_goes_on_without_a_place_that_cannot_be_reached(tmp_path, monke
     for date in ("2026-11-19", "2026-11-20"):
         assert rankledger.evaluate_config(config, date=date, runs_dir=tmp_path / "runs", tracking=False).unsaved
 
-    listed = list_evaluations(runs_dir=tmp_path / "runs")
+    listed = rankledger.list_evaluations(runs_dir=tmp_path / "runs")
 
     assert [entry["date"] for entry in listed.evaluations] == ["2026-11-20", "2026-11-19"]
     (remark,) = listed.remarks
@@ -259,10 +256,10 @@ def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, m
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
     config = config_in(tmp_path)
-    first = nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
+    first = rankledger.nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
 
-    second = nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
+    second = rankledger.nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
 
     assert second.record == first.record
     assert second.untracked.startswith(f"{first.record}: should be logged to the store of MLFLOW_TRACKING_URI")

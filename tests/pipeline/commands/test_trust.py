@@ -14,8 +14,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.commands.prune import prune
-from rankledger.pipeline.commands.reproduce import reproduce
-from rankledger.pipeline.commands.upkeep import sync, verify
+from rankledger.pipeline.commands.upkeep import verify
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.mlflow_stores import open_store, tracking_of
 from rankledger.pipeline.record.receipts import Receipt, write_receipt
@@ -95,7 +94,7 @@ def to(uri: str) -> Callable[[dict[str, Any]], object]:
 )
 def test_sync_sends_nothing_where_the_record_of_somebody_else_says(own, thief, uri, said):
     rewritten(own, to(uri.format(thief=thief.address)))
-    (synced,) = sync(runs_dir=own.parents[1])
+    (synced,) = rankledger.sync(runs_dir=own.parents[1])
     assert said.format(thief=thief.address) in synced.reason
     assert SECRET not in synced.reason
     assert thief.sent == []
@@ -103,9 +102,9 @@ def test_sync_sends_nothing_where_the_record_of_somebody_else_says(own, thief, u
 
 def test_sync_copies_nothing_to_where_the_record_of_somebody_else_says(own, thief, tmp_path):
     rewritten(own, records=f"s3://eval/records?endpoint_override={thief.address}&scheme=http")
-    assert [synced.uploaded for synced in sync(runs_dir=own.parents[1])] == [False]
+    assert [synced.uploaded for synced in rankledger.sync(runs_dir=own.parents[1])] == [False]
     rewritten(own, records=f"file://{tmp_path}/elsewhere")
-    assert [synced.uploaded for synced in sync(runs_dir=own.parents[1])] == [False]
+    assert [synced.uploaded for synced in rankledger.sync(runs_dir=own.parents[1])] == [False]
     assert thief.sent == []
     assert not (tmp_path / "elsewhere").exists()
 
@@ -206,7 +205,7 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
     rankledger.evaluate_config(own, runs_dir=runs, tracking=False)
     rewritten(own, lambda config: config.update(execution={}))
     rewritten(own, lambda config: config["datasets"]["web"].update(judgments=url))
-    for used in (rankledger.evaluate_config, reproduce):
+    for used in (rankledger.evaluate_config, rankledger.reproduce):
         with pytest.raises(InputError, match=r"datasets\.web\.judgments: s3://eval/q\.tsv.* names a server"):
             used(own if used is rankledger.evaluate_config else str(own), runs_dir=runs)
     assert thief.sent == []

@@ -10,7 +10,6 @@ import pytest
 import rankledger
 from rankledger.pipeline.commands.upkeep import Verification, verify
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.mlflow_stores import open_store
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
@@ -20,7 +19,7 @@ from tests.support.generated_data import search_collection, write_config
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+def original(tmp_path_factory: pytest.TempPathFactory) -> rankledger.Evaluation:
     folder = tmp_path_factory.mktemp("verified")
     config = write_config(folder, {"web": search_collection(71, n_queries=6)}, {"search": ["ap"]})
     evaluation = rankledger.evaluate_config(config, runs_dir=folder / "runs")
@@ -33,17 +32,17 @@ def runs(original, tmp_path) -> Path:
     return Path(shutil.copytree(original.record.parents[1], tmp_path / "runs"))
 
 
-def check(original: Evaluation, runs: Path, **options: Any) -> Verification:
+def check(original: rankledger.Evaluation, runs: Path, **options: Any) -> Verification:
     return verify(original.evaluation_id, runs_dir=runs, **options)
 
 
-def run_of(original: Evaluation, runs: Path) -> str:
+def run_of(original: rankledger.Evaluation, runs: Path) -> str:
     receipt = read_receipt(open_records(runs), original.evaluation_id)
     assert receipt is not None
     return receipt.run_id
 
 
-def edit_manifest(original: Evaluation, runs: Path) -> None:
+def edit_manifest(original: rankledger.Evaluation, runs: Path) -> None:
     path = runs / "records" / original.evaluation_id / "manifest.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"seed": 20261120', '"seed": 20261121'), encoding="utf-8")
 
