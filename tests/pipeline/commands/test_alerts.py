@@ -138,16 +138,6 @@ def test_reminders_can_be_off(hook):
     assert len(hook.posts) == 1
 
 
-def test_an_alert_tells_of_a_change_and_not_of_what_stays(hook):
-    for day, rank in enumerate((GOOD, BAD, BAD, GOOD, GOOD), start=11):
-        assert night(day, rank).unsent == ()
-
-    assert states(hook) == [("2026-11-12", "failed"), ("2026-11-14", "passed")]
-    assert names(hook.posts[1].message["recovered"]) == [("bm25", "web", "floor", "all")]
-    assert synced() == []
-    assert len(hook.posts) == 2
-
-
 def test_a_message_says_what_broke_and_whose_it_is(hook):
     write_config({"webhook": "${ALERTS_URL}", "page": "https://eval.example.com/{evaluation_id}.html"})
     evaluation = night(12, BAD)

@@ -18,6 +18,7 @@ from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import Collection, search_collection, write_config
+from tests.support.nights import write_config as write_night
 
 N_QUERIES = 40
 QUERIES = [f"q{number:02}" for number in range(1, N_QUERIES + 1)]
@@ -154,12 +155,7 @@ def test_a_model_is_compared_with_itself_under_its_old_name(nights, tmp_path):
 
 def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
     after = {query_id: found for query_id, found in output(MOVED).items() if query_id != "q05"}
-    first, second = (
-        evaluate(tmp_path / name, judgments(), {"bm25": found}, conventions={"missing_queries": "skip"})
-        for name, found in (("first", output()), ("second", after))
-    )
-
-    found = moved_from(first, second)
+    found = moved_from(*two_nights(tmp_path, output(), after, conventions={"missing_queries": "skip"}))
 
     assert [query.query_id for query in found.largest_changes] == [*MOVED]
     assert {line.wins + line.ties + line.losses for line in found.comparisons} == {39}
@@ -167,18 +163,11 @@ def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
 
 def test_a_figure_of_all_lists_is_shown_before_and_after(tmp_path):
     """First 40 of 42 documents are at rank 1 of a list, then 38 and x: no query has a score of that."""
-    suites = {"search": ["rr", "item_coverage@1"]}
     documents = tmp_path / "documents.tsv"
     names = ["x", "y", *(f"r-{query_id}" for query_id in QUERIES)]
     documents.write_text("doc_id\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
-    first, second = (
-        evaluate(
-            tmp_path / name, judgments(), {"bm25": output(moved)}, suites=suites, dataset={"documents": str(documents)}
-        )
-        for name, moved in (("first", ()), ("second", MOVED))
-    )
-
-    found = moved_from(first, second)
+    further = {"suites": {"search": ["rr", "item_coverage@1"]}, "dataset": {"documents": str(documents)}}
+    found = moved_from(*two_nights(tmp_path, output(), output(MOVED), **further))
 
     (figure,) = found.figures
     assert (figure.measure, figure.before, figure.after) == ("item_coverage@1", 40 / 42, 39 / 42)
@@ -188,22 +177,15 @@ def test_a_figure_of_all_lists_is_shown_before_and_after(tmp_path):
 
 def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
     """Of 3 queries q2 got 0.5 better by `faithful` and one worse by `seconds`, of which less is better."""
+    datasets = {"judged": {"scores": {"faithful": "higher", "seconds": "lower"}}}
+    nights = []
     for name, rows in (("first", "q1,1,4\nq2,0,4\nq3,1,4\n"), ("second", "q1,1,4\nq2,0.5,5\nq3,1,4\n")):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "judge.csv").write_text(f"query_id,faithful,seconds\n{rows}", encoding="utf-8")
-        config = {
-            "name": "given",
-            "datasets": {"judged": {"scores": {"faithful": "higher", "seconds": "lower"}}},
-            "models": {"llm": {"outputs": "judge.csv"}},
-        }
-        (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    first, second = (
-        rankledger.evaluate_config(tmp_path / name / "config.yaml", tracking=False, runs_dir=tmp_path / "runs")
-        for name in ("first", "second")
-    )
-
-    found = moved_from(first, second)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "judge.csv").write_text(f"query_id,faithful,seconds\n{rows}", encoding="utf-8")
+        models = {"llm": {"outputs": "judge.csv"}}
+        path = write_night(tmp_path / name, datasets=datasets, models=models, suites={})
+        nights.append(rankledger.evaluate_config(path, tracking=False, runs_dir=tmp_path / "runs"))
+    found = moved_from(*nights)
 
     assert [line.difference for line in found.comparisons] == pytest.approx([1 / 6, -1 / 3])
     assert [(query.query_id, query.change, query.documents) for query in found.largest_changes] == [("q2", 0.5, None)]
@@ -268,10 +250,7 @@ def test_where_it_changed(tmp_path):
     rows = [f"{query_id}\t{'se' if place < 20 else 'no'}\n" for place, query_id in enumerate(QUERIES)]
     path.write_text("query_id\tmarket\n" + "".join(rows), encoding="utf-8")
     further = {"dataset": {"queries": str(path)}}
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **further)
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(tuple(QUERIES[:20]))}, **further)
-
-    found = moved_from(first, second)
+    found = moved_from(*two_nights(tmp_path, output(), output(tuple(QUERIES[:20])), **further))
 
     (line,) = found.slice_changes
     assert (line.dataset, line.model, line.baseline, line.measure) == ("web", "bm25", "bm25", "rr")

@@ -9,9 +9,8 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
-
 import rankledger
+from tests.support import nights
 
 T = TypeVar("T")
 
@@ -44,7 +43,6 @@ def figures(seed: int, baseline: str, test: str) -> dict[str, object]:
         return shuffled.sample(items, len(items)) if seed else list(items)
 
     config = {
-        "name": "order",
         "datasets": {
             name: {"judgments": f"{name}.qrels", "queries": f"{name}.queries.tsv"} for name in order(DATASETS)
         },
@@ -69,9 +67,8 @@ def figures(seed: int, baseline: str, test: str) -> dict[str, object]:
             {"name": "floor", "measure": "p@3", "at_least": 0.3},
         ],
         "bootstrap": {"resamples": 300},
-        "report": False,
     }
-    Path("config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    nights.write_config(**config)
     record = rankledger.evaluate_config("config.yaml", tracking=False, jobs=1).record
     found: dict[str, object] = {}
     for name, keys in (("summary", 4), ("comparisons", 5)):

@@ -28,6 +28,7 @@ from tests.support.generated_data import (
     write_config,
     write_table,
 )
+from tests.support import nights
 from tests.support.records import manifest_of
 
 WEB = search_collection(80, n_queries=20)
@@ -119,14 +120,8 @@ def test_dates_and_variables_are_those_of_the_record(folder, monkeypatch):
     lab = folder / "lab"
     write_config(lab, {"web": WEB}, {"search": ["ap"]})
     (lab / "web/bm25.txt").rename(lab / "web/bm25-2026-11-20.txt")
-    config = {
-        "name": "dated",
-        "datasets": {"web": {"judgments": "${WHERE}/judged.txt"}},
-        "models": {"bm25": {"outputs": "web/bm25-{date}.txt"}},
-        "suites": {"search": ["ap"]},
-        "bootstrap": {"resamples": 100},
-    }
-    (lab / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    datasets = {"web": {"judgments": "${WHERE}/judged.txt"}}
+    nights.write_config(lab, datasets=datasets, models={"bm25": {"outputs": "web/bm25-{date}.txt"}})
     monkeypatch.setenv("WHERE", "web")
     evaluation = rankledger.evaluate_config("lab/config.yaml", date="2026-11-20", tracking=False)
     monkeypatch.setenv("WHERE", "elsewhere")
@@ -140,14 +135,9 @@ def test_scores_made_elsewhere_are_of_the_queries_that_they_were(folder):
     for model, begin in (("judge", 0), ("clicks", 3)):
         lines = [f"q{place},{(place * 7 + begin) % 10 / 10}" for place in range(begin, 40)]
         (lab / f"{model}.csv").write_text("\n".join(["query_id,faithfulness", *lines]), encoding="utf-8")
-    config = {
-        "name": "given",
-        "datasets": {"web": {"scores": {"faithfulness": "higher"}}, "news": {"scores": {"faithfulness": "higher"}}},
-        "models": {model: {"outputs": f"{model}.csv"} for model in ("judge", "clicks")},
-        "pooled": True,
-        "bootstrap": {"resamples": 100},
-    }
-    (lab / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    datasets = {name: {"scores": {"faithfulness": "higher"}} for name in ("web", "news")}
+    models = {model: {"outputs": f"{model}.csv"} for model in ("judge", "clicks")}
+    nights.write_config(lab, datasets=datasets, models=models, suites={}, pooled=True)
     evaluation = rankledger.evaluate_config("lab/config.yaml", tracking=False)
     lab.rename(folder / "archive")
 
@@ -172,14 +162,10 @@ def test_moved_inputs_are_found_by_their_bytes(folder):
 
 @pytest.fixture
 def in_parts(folder) -> rankledger.Evaluation:
-    lab = folder / "lab"
-    config = write_config(lab, {"web": WEB}, {"search": ["ap"]})
     written = rows(WEB.outputs["bm25"])
     for place in range(3):
-        write_table(lab / f"parts/{place}.tsv", written[place * 100 : place * 100 + 100], "score")
-    text = yaml.safe_load(config.read_text(encoding="utf-8"))
-    config.write_text(yaml.safe_dump(text | {"models": {"bm25": {"outputs": "parts"}}}), encoding="utf-8")
-    return rankledger.evaluate_config("lab/config.yaml", tracking=False)
+        write_table(folder / f"lab/parts/{place}.tsv", written[place * 100 : place * 100 + 100], "score")
+    return evaluate(folder, {"web": WEB}, models={"bm25": {"outputs": "parts"}})
 
 
 def test_parts_that_moved_are_read_in_their_order(folder, in_parts):
