@@ -21,8 +21,7 @@ N_QUERIES = 90
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def in_folder(folder: Path) -> None:
     queries = [(f"q{number:02}", FAMILIES[number % 3]) for number in range(N_QUERIES)]
     table = "".join(f"{query}\t{family}\n" for query, family in queries)
     Path("queries.tsv").write_text(f"query_id\tfamily\n{table}", encoding="utf-8")

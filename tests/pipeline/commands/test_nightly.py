@@ -336,9 +336,8 @@ def test_a_full_disk_costs_the_record_and_not_the_alert(monkeypatch, run_cli):
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "runs/records")
 
-    monkeypatch.setattr("rankledger.pipeline.run.write_record", full)
-    monkeypatch.setattr("rankledger.pipeline.commands.nightly.write_record", full)
-    monkeypatch.setattr("rankledger.pipeline.delivery.alerts._write_log", full)
+    for name in ("run.write_record", "commands.nightly.write_record", "delivery.alerts._write_log"):
+        monkeypatch.setattr(f"rankledger.pipeline.{name}", full)
     code, _, said = run_cli(*COMMAND, "--junit", "junit.xml")
 
     assert (code, records()) == (74, [])

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 import pytest
+
 import rankledger
 from tests.support import nights
 
@@ -18,8 +19,7 @@ DATASETS, MODELS = ("alpha", "beta", "gamma"), ("bm25", "dense", "mix")
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def in_folder(folder):
     rng = np.random.default_rng(20261120)
     for dataset, n_queries in zip(DATASETS, (37, 61, 83), strict=True):
         documents = range(12)

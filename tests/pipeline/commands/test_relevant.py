@@ -20,8 +20,7 @@ SUITE = ["r@3", "r(rel=5)@3", "ndcg@3", "ap"]
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def in_folder(folder):
     stars = {
         (query, f"d{place}"): 1 + (place + number) % 5 for number, query in enumerate(QUERIES) for place in range(7)
     }

@@ -20,6 +20,7 @@ from rankledger.pipeline.data import files as input_files
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
+from tests.support import nights
 from tests.support.generated_data import (
     Collection,
     rating_collection,
@@ -28,7 +29,6 @@ from tests.support.generated_data import (
     write_config,
     write_table,
 )
-from tests.support import nights
 from tests.support.records import manifest_of
 
 WEB = search_collection(80, n_queries=20)
