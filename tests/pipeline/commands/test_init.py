@@ -67,16 +67,21 @@ def runs(found: FirstConfig) -> None:
     assert {line.model for line in evaluation.estimates} == set(found.models)
 
 
+def init_and_run(folder: Path) -> FirstConfig:
+    found = init(folder)
+    runs(found)
+    return found
+
+
 def test_trec_text(tmp_path):
     write_trec(tmp_path)
     (tmp_path / "README.md").write_text("# Our runs\n\nMade by hand.\n")
     (tmp_path / "model.pt").write_bytes(b"PK\0\0\1\2 1 2 3 4 5\n")
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert roles(found) == {"qrels.txt": "judgments", "bm25.run": "model bm25", "dense.run": "model dense"}
     assert found.others == ("README.md", "model.pt")
     assert config_of(found)["comparison"] == {"baseline": "bm25"}
-    runs(found)
 
 
 @pytest.mark.parametrize("ending", ["tsv", "csv", "parquet"])
@@ -85,7 +90,7 @@ def test_tables_with_queries_and_documents(tmp_path, ending):
     write(tmp_path / f"queries.{ending}", ("query_id", "text"), [(query, "why") for query in QUERIES])
     write(tmp_path / f"corpus.{ending}", ("doc_id", "title"), [(f"d{number}", "what") for number in range(9)])
     write(tmp_path / f"runs/a.{ending}", OUTPUT, RANKED)
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert dataset_of(found) == {
         "judgments": f"qrels.{ending}",
@@ -94,7 +99,6 @@ def test_tables_with_queries_and_documents(tmp_path, ending):
     }
     assert config_of(found)["models"] == {"a": {"outputs": f"runs/a.{ending}"}}
     assert "comparison" not in config_of(found)
-    runs(found)
 
 
 def test_ratings_and_predictions_with_a_training_set(tmp_path):
@@ -104,13 +108,12 @@ def test_ratings_and_predictions_with_a_training_set(tmp_path):
     for name in ("mean", "knn"):
         rows = [(user, item, 3.5) for user, item, _ in pairs if item >= "i5"]
         write(tmp_path / f"{name}.csv", ("query_id", "doc_id", "prediction"), rows)
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert dataset_of(found) == {"ratings": "held-out.csv"}
     assert config_of(found)["suites"]["main"] == ["rmse", "mae"]
     unused = "# a-first.csv: ratings, but the outputs have 0 of its pairs; chosen: held-out.csv, with 18"
     assert unused in found.path.read_text()
-    runs(found)
 
 
 def test_rankings_of_a_recommender_with_train_and_test(tmp_path):
@@ -120,7 +123,7 @@ def test_rankings_of_a_recommender_with_train_and_test(tmp_path):
     write(tmp_path / "test.csv", ("query_id", "doc_id", "rating"), [pair for pair in pairs if pair[1] >= "i5"])
     for name in ("als", "popular"):
         write(tmp_path / f"{name}.csv", OUTPUT, [(user, item, 0.5 + rating) for user, item, rating in pairs[::2]])
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert dataset_of(found) == {
         "judgments": {"path": "test.csv", "columns": {"relevance": "rating"}},
@@ -128,7 +131,6 @@ def test_rankings_of_a_recommender_with_train_and_test(tmp_path):
         "interactions": "train.csv",
     }
     assert config_of(found)["comparison"] == {"baseline": "popular"}
-    runs(found)
 
 
 LISTS = [
@@ -150,18 +152,16 @@ def test_lists_of_one_name_are_told_apart_by_their_lengths(tmp_path, truth, outp
             (tmp_path / name).write_text("".join(lines))
         else:
             write(tmp_path / name, names, rows)
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert roles(found) == {truth: "judgments", output: f"model {output.partition('.')[0]}"}
-    runs(found)
 
 
 def test_a_submission_is_known_by_its_column(tmp_path):
     write(tmp_path / "qrels.csv", TABLE, JUDGED)
     write(tmp_path / "sub.csv", ("customer_id", "prediction"), [("q0", "d1 d2 d0"), ("q1", ""), ("q2", "d1")])
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
     assert roles(found) == {"qrels.csv": "judgments", "sub.csv": "model sub"}
-    runs(found)
 
 
 def test_scores_of_another_tool(tmp_path):
@@ -169,12 +169,11 @@ def test_scores_of_another_tool(tmp_path):
         rows = [(query, 0.5 + 0.1 * place, 100 + number) for number, query in enumerate(QUERIES)]
         write(tmp_path / f"{name}.csv", ("query_id", "faithfulness", "latency"), rows)
     write(tmp_path / "questions.csv", ("query_id", "topic"), [(query, "law") for query in QUERIES])
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert dataset_of(found) == {"scores": {"faithfulness": "higher", "latency": "higher"}, "queries": "questions.csv"}
     assert "suites" not in config_of(found)
     assert "write lower where less is better" in found.path.read_text()
-    runs(found)
 
 
 def test_nuggets_and_citations_of_answers(tmp_path):
@@ -186,7 +185,7 @@ def test_nuggets_and_citations_of_answers(tmp_path):
     lines = [json.dumps({"qid": query, "query": "who?", "nuggets": nuggets}) for query in QUERIES]
     (tmp_path / "rag_nuggets.jsonl").write_text("\n".join(lines), encoding="utf-8")
     write(tmp_path / "plain.citations.tsv", ("query_id", "sentence", "support"), [("q0", "s1", "full_support")])
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert config_of(found)["models"] == {
         "plain": {"outputs": {"path": "plain.nuggets.parquet", "format": "nuggets"}},
@@ -197,7 +196,6 @@ def test_nuggets_and_citations_of_answers(tmp_path):
     assert "importance 'Vital' (line 8); write vital, okay" in reasons["odd.csv"]
     assert reasons["plain.citations.tsv"] == "scores of citations; the models are measured on nuggets"
     assert "outputs: {path: plain.citations.tsv, format: citations}" in found.path.read_text(encoding="utf-8")
-    runs(found)
 
 
 def test_groups_and_what_was_seen_are_suggested(tmp_path):
@@ -228,8 +226,7 @@ def models_of_tool(folder: Path, tool: str) -> tuple[FirstConfig, dict[str, Any]
     shutil.copytree(GOLDEN / tool, folder / "logs")
     with zipfile.ZipFile(folder / "model.pt", "w") as other:
         other.writestr("archive/data.pkl", b"no log of any tool")
-    found = init(folder)
-    runs(found)
+    found = init_and_run(folder)
     return found, config_of(found)["models"]
 
 
@@ -290,9 +287,8 @@ def test_scores_as_trec_eval_prints_them(tmp_path):
     for name in ("a", "b"):
         lines = [f"{measure} {query} 0.25\n" for measure in ("map", "P_5") for query in (*QUERIES, "all")]
         (tmp_path / f"{name}.eval").write_text("".join(lines))
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
     assert dataset_of(found) == {"scores": {"P_5": "higher", "map": "higher"}}
-    runs(found)
 
 
 @pytest.mark.parametrize("orient", ["columns", "index", "records", "split"])
@@ -302,22 +298,20 @@ def test_json_of_pandas(tmp_path, orient):
     judged.to_json(tmp_path / "qrels.json", orient=orient, index=orient != "records")
     ranked.to_json(tmp_path / "run.json", orient=orient, index=orient != "records")
 
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert {path: text.partition(";")[2].partition(",")[0] for path, _, text in found.files} == {
         "qrels.json": " 3 rows of 2 queries",
         "run.json": " 3 rows of 2 queries",
     }
-    runs(found)
 
 
 @pytest.mark.parametrize("name", ["bm25.txt", "bm25.tsv"])
 def test_scores_as_ir_measures_prints_them(tmp_path, name):
     """They are no ranking of documents, though a line has three fields and the last is a number."""
     (tmp_path / name).write_text("q1\tnDCG@10\t0.5\nq2\tnDCG@10\t1.0\nall\tnDCG@10\t0.75\n")
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
     assert found.files == ((name, "model bm25", "scores of 2 queries: nDCG@10"),)
-    runs(found)
 
 
 def test_json_is_told_apart_by_its_numbers(tmp_path):
@@ -326,10 +320,9 @@ def test_json_is_told_apart_by_its_numbers(tmp_path):
         for query, doc, number in rows:
             table.setdefault(query, {})[doc] = number
         (tmp_path / f"{name}.json").write_text(json.dumps(table))
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert roles(found) == {"run.json": "model run", "truth.json": "judgments"}
-    runs(found)
 
 
 def test_of_several_judgments_those_that_the_outputs_are_for(tmp_path):
@@ -348,26 +341,24 @@ def test_an_output_that_would_be_refused_is_left_out_with_the_reason(tmp_path):
     with (tmp_path / "dense.run").open("a") as file:
         file.write("q0 Q0 d0 9 1.0 dense\n")
     (tmp_path / "other.run").write_text("elsewhere Q0 d1 1 1.0 x\n")
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert found.models == ("bm25",)
     text = found.path.read_text()
     assert "# dense.run: " in text
     assert "ranks document 'd0' twice" in text
     assert roles(found)["other.run"] == "not used"
-    runs(found)
 
 
 def test_a_table_that_no_reader_takes_has_the_line_of_the_reader(tmp_path):
     write_trec(tmp_path)
     write(tmp_path / "clicks.csv", ("who", "what", "when"), [("u1", "i1", "now")])
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert roles(found)["clicks.csv"] == "not used"
     comment = found.path.read_text().partition("# Files that have no place above:")[2]
     assert "no column 'query_id' among who, what, when" in comment
     assert "map it with columns: {query_id: …, doc_id: …" in comment
-    runs(found)
 
 
 def test_a_ranking_by_rank_is_called_one(tmp_path):
@@ -390,11 +381,10 @@ def test_lists_of_recommendations_are_told_from_predicted_ratings(tmp_path):
     write(tmp_path / "test.csv", ("userId", "movieId", "rating"), [pair for pair in pairs if pair[1] in ("i30", "i31")])
     lists = [(user, item, 9.5 - place % 6) for place, (user, item, _) in enumerate(pairs) if item >= "i30"]
     write(tmp_path / "knn.csv", ("user", "item", "prediction"), lists)
-    found = init(tmp_path)
+    found = init_and_run(tmp_path)
 
     assert dataset_of(found) == {"judgments": "test.csv", "relevant": 4, "interactions": "train.csv"}
     assert config_of(found)["suites"]["main"][0] == "ndcg(gain=binary)@10"
-    runs(found)
 
 
 def test_the_first_rows_of_a_long_ranking_are_called_so(tmp_path):

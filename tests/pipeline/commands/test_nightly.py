@@ -531,10 +531,20 @@ def test_a_marker_says_that_an_output_is_whole():
     ]
 
 
-def test_a_marker_without_its_output_is_not_enough():
+def test_what_never_comes_is_late_with_its_reason():
     write("out/_SUCCESS")()
     (reason,) = Night().wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS")).values()
     assert "late: not there by 04:00 UTC" in reason
+
+    night = Night({minute / 2: write("bm25.tsv", "a" * minute) for minute in range(400)})
+    (reason,) = night.wait(BM25, ready="stable").values()
+    assert "late: not settled by 04:00 UTC (waited 2h)" in reason
+
+    # What cannot be looked at may be there later; what the trouble is stands in the line, and in the reason.
+    night = Night()
+    (reason,) = night.wait(AwaitedInput("nowhere://out/bm25.tsv", ("web", "bm25"))).values()
+    assert "cannot be looked at (nowhere://out/bm25.tsv: " in night.said[0]
+    assert reason.startswith("nowhere://out/bm25.tsv: late: cannot be looked at (nowhere://out/bm25.tsv: ")
 
 
 @pytest.mark.parametrize(
@@ -553,12 +563,6 @@ def test_an_output_is_settled_if_two_looks_find_the_same(happens, settled):
         write(happens[0])()
     assert night.wait(BM25, ready="stable") == {}
     assert night.minutes == settled
-
-
-def test_an_output_that_grows_without_end_is_late():
-    night = Night({minute / 2: write("bm25.tsv", "a" * minute) for minute in range(400)})
-    (reason,) = night.wait(BM25, ready="stable").values()
-    assert "late: not settled by 04:00 UTC (waited 2h)" in reason
 
 
 def test_what_was_ready_is_not_looked_at_again():
@@ -584,11 +588,3 @@ def test_progress_is_said_when_it_changes():
 
     assert night.said[0].startswith("waiting until 02:01 UTC for 240 of 240: 0.tsv (not there), 1.tsv")
     assert night.said[0].endswith("4.tsv (not there) and 235 more")
-
-
-def test_a_server_that_is_away_is_waited_for():
-    """What cannot be looked at may be there later; what the trouble is stands in the line, and in the reason."""
-    night = Night()
-    (reason,) = night.wait(AwaitedInput("nowhere://out/bm25.tsv", ("web", "bm25"))).values()
-    assert "cannot be looked at (nowhere://out/bm25.tsv: " in night.said[0]
-    assert reason.startswith("nowhere://out/bm25.tsv: late: cannot be looked at (nowhere://out/bm25.tsv: ")

@@ -111,7 +111,7 @@ def test_it_scores_as_a_built_in_metric_does(config):
     assert (one / "summary.csv").read_bytes() == (other / "summary.csv").read_bytes()
 
 
-def test_rating_errors_are_averaged_as_built_in_ones(tmp_path):
+def test_ratings_and_lists_of_documents_can_be_measured(tmp_path):
     source = """
 from rankledger.metrics.ratings import RatingsBlock
 
@@ -134,8 +134,6 @@ worst = Metric("worst", error, "Error", range=(0, np.inf), direction="lower", un
         assert found[model, "worst"] == pytest.approx(found[model, "mae"])
         assert found[model, "worst(average=query)"] == pytest.approx(found[model, "mae(average=query)"])
 
-
-def test_lists_of_documents_can_be_measured(tmp_path):
     source = """
 from rankledger.metrics.catalogue import CatalogueBlock
 
