@@ -210,7 +210,8 @@ def test_arguments_that_are_wrong_are_refused():
     for message in cases:
         assert refusal(rankledger.evaluate, *cases[message]) == message
 
-    cases: dict[str, dict[str, Any]] = {
+    pairs = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
+    options: dict[str, dict[str, Any]] = {
         "baseline: unknown model 'bm52'; did you mean 'bm25'?": {"baseline": "bm52"},
         "queries: found a dict; give a path, or a data frame or Arrow table with the column query_id": {"queries": {}},
         "settings: sed: unknown key 'sed'; did you mean 'seed'?": {"settings": {"sed": 1}},
@@ -220,25 +221,17 @@ def test_arguments_that_are_wrong_are_refused():
         "settings: Object of type set is not JSON serializable. Use texts, numbers, lists and mappings.": {
             "settings": {"slices": {"lang"}}
         },
+        f"exclude: found an int; give {pairs} (query, document)": {"exclude": 3},
+        "exclude: the value of 'q1' is a text. Use a list of document ids for every query.": {"exclude": {"q1": "d1"}},
+        "exclude: found ('q1', 'd1', 1) (row 1); give tuples (query, document)": {"exclude": [("q1", "d1", 1)]},
+        "exclude: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both alike, "
+        "or remove `exclude`": {"exclude": {"q9": ["d1"]}},
     }
-    for message in cases:
-        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", **cases[message]) == message
-
-    # As those of a file are, for without them there is nothing to evaluate.
+    for message in options:
+        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", **options[message]) == message
     double = [("q1", "d1", 1), ("q1", "d1", 0)]
     message = refusal(rankledger.evaluate, double, {"bm25": RUN}, ["ap"])
     assert message.startswith("judgments: query 'q1' judges document 'd1' twice (row 1 and row 2); keep one")
-
-    takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
-    cases: dict[str, Any] = {
-        f"exclude: found an int; give {takes} (query, document)": 3,
-        "exclude: the value of 'q1' is a text. Use a list of document ids for every query.": {"q1": "d1"},
-        "exclude: found ('q1', 'd1', 1) (row 1); give tuples (query, document)": [("q1", "d1", 1)],
-        "exclude: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both alike, "
-        "or remove `exclude`": {"q9": ["d1"]},
-    }
-    for message in cases:
-        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", exclude=cases[message]) == message
 
 
 @pytest.mark.parametrize("output", [RUN, frame(RUN, "score"), rows(RUN), {"q1": ["d2", "d1"], "q2": ["d3"]}])
