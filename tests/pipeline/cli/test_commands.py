@@ -493,7 +493,6 @@ def test_tracking_is_the_default(run_cli, config, tmp_path):
 
     outcome = run_cli("evaluate", str(config), "--runs-dir", "my runs")
     store = tmp_path / "my runs" / "mlflow.db"
-
     assert (outcome.code, outcome.err) == (0, "")
     assert store.is_file()
     (line,) = [line for line in outcome.out.splitlines() if line.startswith("MLflow: ")]
@@ -604,7 +603,6 @@ def test_settings_that_are_probably_wrong_are_warned_of_on_stderr(run_cli, confi
 
 def test_formats_metrics_and_the_version_are_printed(run_cli):
     outcome = run_cli("formats")
-
     assert (outcome.code, outcome.err) == (0, "")
     assert [line.split()[0] for line in outcome.out.splitlines()] == [*FORMATS]
     assert "parquet         .parquet .pq .parq\n" in outcome.out
@@ -635,7 +633,6 @@ def test_formats_metrics_and_the_version_are_printed(run_cli):
 
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
     outcome = run_cli("--version")
-
     assert script.value == "rankledger.pipeline.cli.app:main"
 
     assert (outcome.code, outcome.err) == (0, "")

@@ -37,7 +37,6 @@ def test_no_words_are_a_request_for_help(run_cli):
 def test_the_commands_stand_in_groups():
     text = help_of(cli)
     groups = re.findall(r"^(\w+):\n((?:  [a-z].*\n?)+)", text, re.MULTILINE)
-
     assert {title: re.findall(r"^  ([\w-]+) ", lines, re.MULTILINE) for title, lines in groups} == {
         "Start": ["demo", "init"],
         "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report", "site"],

@@ -233,7 +233,6 @@ def test_a_page_is_not_written_on_a_terminal(run_cli, monkeypatch):
 def test_a_page_is_opened_in_the_browser(run_cli, reference, tmp_path, monkeypatch):
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
-
     assert run_cli("report", "--open") == (0, "report: runs/report.html\n", "")
     assert (tmp_path / "runs/report.html").read_text(encoding="utf-8") == rankledger.report(reference)
     assert run_cli("report", "--open", "--output", "a b.html") == (0, "report: a b.html\n", "")

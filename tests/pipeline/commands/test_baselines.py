@@ -204,7 +204,6 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     record = evaluated(tmp_path, WEB, SUITES)
 
     found = recalled(tmp_path, WEB, SUITES, record, "new")
-
     assert found.scores is None
     assert set(found.reasons.values()) == {f"'new' was not evaluated on 'web' {read_record(record).manifest.where}"}
 
@@ -213,7 +212,6 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     judged = {**WEB.judged, query_id: {**WEB.judged[query_id], "new-document": 2}}
 
     found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
-
     assert found.scores is None
     assert len(found.reasons) == len(SUITES["search"])
     for reason in found.reasons.values():
@@ -223,12 +221,10 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
-
     assert found.scores is None
     assert all("cache has no copy of it" in reason for reason in found.reasons.values())
 
     found = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults={"dataset": {"duplicates": "keep_first"}})
-
     assert found.scores is None
     assert all(reason.startswith("judgments changed") for reason in found.reasons.values())
 

@@ -44,14 +44,12 @@ def roles(evaluation: rankledger.Evaluation) -> dict[str, str]:
 def test_a_folder_brings_its_tables():
     evaluation = evaluated(["rr@10", "item_coverage@10"])
     figures = {line.measure: line.estimate for line in evaluation.estimates}
-
     assert figures["item_coverage@10"] == pytest.approx(2 / 5)
     assert figures["rr@10"] == pytest.approx(1 / 2)
     assert roles(evaluation) == {"judgments": "test.tsv", "queries": "queries.jsonl", "documents": "corpus.jsonl"}
     assert roles(evaluated(["rr@10"])) == {"judgments": "test.tsv", "queries": "queries.jsonl"}
 
     evaluation = evaluated(["rr@10"], slices=["market"])
-
     assert {line.slice for line in evaluation.estimates} == {"all", "market=de", "market=fr"}
 
     assert roles(evaluated(["rr@10"], judgments="nfcorpus/qrels/test.tsv")) == {"judgments": "test.tsv"}
@@ -59,7 +57,6 @@ def test_a_folder_brings_its_tables():
     write(Path("corpus.tsv"), "doc_id\nd1\nd2\nd3\nd4\n")
     write(Path("queries.tsv"), "query_id\nq1\nq2\n")
     evaluation = evaluated(["item_coverage@10"], queries="queries.tsv", documents="corpus.tsv")
-
     assert roles(evaluation) == {"judgments": "test.tsv", "queries": "queries.tsv", "documents": "corpus.tsv"}
     assert evaluation.estimates[0].estimate == pytest.approx(2 / 4)
 

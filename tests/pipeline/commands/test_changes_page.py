@@ -178,7 +178,6 @@ def documents(detail: QueryDetail, model: str) -> list[tuple[str | None, float |
 def test_both_lists_of_a_hand_worked_query():
     """bm25 has x, r, y; dense y, then z before x: of equal scores the later id comes first. b did not move."""
     (found,) = details(evaluate())
-
     assert (found.query_id, found.text, found.slices) == ("a", "what is 'a'?", ("market=de",))
     assert documents(found, "bm25") == [("x", None), ("r", 2.0), ("y", 0.0)]
     assert documents(found, "dense") == [("y", 0.0), ("z", None), ("x", None)]
@@ -210,7 +209,6 @@ def test_details_survive_writing_up_to_1_mb(tmp_path):
     kept = fitting_details(whole)
     write_query_details(tmp_path / "queries.json", kept)
     data = (tmp_path / "queries.json").read_bytes()
-
     assert kept == tuple(whole[:9])
     assert len(data) <= 1_000_000
     assert query_details_in(data, tmp_path / "queries.json") == kept
@@ -219,7 +217,6 @@ def test_details_survive_writing_up_to_1_mb(tmp_path):
         "web", "查询", "\u2028'", ("a=b",), {"m": (ListedDocument(1, None, None), ListedDocument(2, "é", -1.0, "t"))}
     )
     write_query_details(tmp_path / "queries.json", [detail])
-
     assert query_details_in((tmp_path / "queries.json").read_bytes(), tmp_path) == (detail,)
     assert json.loads((tmp_path / "queries.json").read_text(encoding="utf-8"))["queries"][0]["query_id"] == "查询"
 

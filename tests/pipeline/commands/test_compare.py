@@ -89,7 +89,6 @@ def movement(nights: tuple[Evaluation, Evaluation]) -> ComparisonReport:
 def test_two_queries_that_fell(movement):
     """rr falls by 2/3 twice, ndcg@10 from 1 to 1 / log2(4) twice: over 40 queries by 1/30 and by 1/40."""
     by_measure = {line.measure: line for line in movement.comparisons}
-
     assert [*by_measure] == ["rr", "ndcg@10"]
     assert by_measure["rr"].difference == pytest.approx(-1 / 30)
     assert by_measure["ndcg@10"].difference == pytest.approx(-1 / 40)
@@ -101,7 +100,6 @@ def test_two_queries_that_fell(movement):
 
     # q03 and q07 and no other: from 1 to 1/3, the document from rank 1 to rank 3.
     found = {query.query_id: query for query in movement.largest_changes}
-
     assert [*found] == [*MOVED]
     for query_id, query in found.items():
         assert (query.before, query.after) == (1.0, pytest.approx(1 / 3))
@@ -203,7 +201,6 @@ def test_a_model_that_one_side_lacks_is_said(tmp_path):
     second = evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED), "dense": output()})
 
     found = compare(runs_dir=tmp_path / "runs")
-
     assert found.pairs == (("bm25", "bm25"),)
     (came, went) = [line for line in found.remarks if line.startswith("left out: ")]
     assert "has no model 'dense'" in came
@@ -239,7 +236,6 @@ def test_slices_that_moved(tmp_path):
     Path(table).write_text(Path(table).read_text(encoding="utf-8").replace("no", "dk"), encoding="utf-8")
 
     found = moved_from(first, second)
-
     assert {line.slice for line in found.comparisons} == {"all"}
     assert any("slices are left out" in remark and "has changed" in remark for remark in found.remarks)
 
@@ -395,7 +391,6 @@ def test_without_references_the_last_two_are_compared(tmp_path):
     ]
 
     found = [compare(*words, runs_dir=tmp_path / "runs") for words in ((), ("previous",), ("last_passed", "last"))]
-
     assert [verdict.outcome == "pass" for verdict in nights[2].verdicts] == [False]
     for each in found:
         sides = (each.base.evaluation_id, each.candidate.evaluation_id)
@@ -406,7 +401,6 @@ def test_without_references_the_last_two_are_compared(tmp_path):
     second = evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
 
     found = compare("last_passed#bm25", "last_passed#dense", name="generated", runs_dir=tmp_path / "runs")
-
     assert {found.base.evaluation_id, found.candidate.evaluation_id} == {second.evaluation_id}
 
 
@@ -481,7 +475,6 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
     monkeypatch.setenv("MLFLOW_TRACKING_URI", str(first.store))
 
     found = compare(f"mlflow:{run.info.run_id}", f"mlflow:{run.info.run_id}", runs_dir=tmp_path / "elsewhere")
-
     assert found.base.evaluation_id == found.candidate.evaluation_id == first.evaluation_id
 
 
@@ -515,7 +508,6 @@ def test_a_pipe_gets_plain_text_or_json(nights, run_cli):
 
     first, second = nights
     code, out, _ = run_cli("compare", first.record, second.record)
-
     assert code == 0
     assert "\x1b" not in out
     assert first.evaluation_id in out
@@ -532,7 +524,6 @@ def test_a_change_of_judgments_is_split_into_its_parts(rejudged, run_cli, tmp_pa
     records = [found.record for found in rejudged]
     refused, out, error = run_cli("compare", *records)
     forced, table, _ = run_cli("compare", *records, "--force")
-
     assert (refused, out, forced) == (2, "", 0)
     judgments_line, queries_line = error.splitlines()
     assert judgments_line.startswith("web: the judgments differ (sha256 ")
@@ -554,7 +545,6 @@ def test_a_change_of_judgments_is_split_into_its_parts(rejudged, run_cli, tmp_pa
 
     # q2 went from 1/2 to 1 and q3, each by its own judgments, from 1 to 1.
     (line,) = moved_from(*rejudged, force=True).comparisons
-
     assert (line.n_queries, line.difference) == (2, pytest.approx(1 / 4))
 
 

@@ -82,7 +82,6 @@ def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
 def test_other_models_measures_and_datasets_change_no_line(base, tmp_path):
     models = ("rrf", "bm25")
     fewer = evaluate(tmp_path, models=models)
-
     assert lines(fewer) == {key: line for key, line in lines(base).items() if key[1] in models}
     assert score_rows(fewer) == {key: row for key, row in score_rows(base).items() if key[1] in models}
     assert tuple(dict.fromkeys(line.model for line in fewer.estimates)) == models
@@ -90,12 +89,10 @@ def test_other_models_measures_and_datasets_change_no_line(base, tmp_path):
     suites = {"s": ["fn", "ap", "rr"], "e": ["mae", "rmse"]}
     fewer = evaluate(tmp_path, suites=suites)
     wanted = {str(measure) for measures in suites.values() for measure in measures}
-
     assert {key[3] for key in lines(fewer)} == wanted
     assert lines(fewer) == {key: line for key, line in lines(base).items() if key[3] in wanted}
 
     alone = evaluate(tmp_path, {"stars": STARS})
-
     assert lines(alone) == {key: line for key, line in lines(base).items() if key[0] == "stars"}
 
 
@@ -144,20 +141,17 @@ def test_the_tables_are_what_the_record_holds(base):
         written = pd.DataFrame(csv.DictReader(file))
     for column in written.columns[4:].drop("mark"):
         written[column] = [float(text or "nan") for text in written[column]]
-
     assert len(base.summary) == len(MODELS) * (11 + 3)
     pd.testing.assert_frame_equal(base.summary, written, check_exact=True, check_dtype=False)
 
     written = parquet.read_table(base.record / "scores.parquet").to_pandas()
     sums = [name for name in written if name.endswith((".numerator", ".denominator"))]
-
     assert len(sums) == 4
     pd.testing.assert_frame_equal(
         base.scores, written.drop(columns=[*sums, "missing"]), check_exact=True, check_dtype=False, check_like=True
     )
 
     schema = parquet.read_schema(base.record / "scores.parquet")
-
     assert schema.metadata is None
     assert {str(field.type) for field in schema} == {"string", "double", "bool"}
     assert schema.field("query_id").type == pa.string()

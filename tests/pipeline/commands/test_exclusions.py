@@ -97,7 +97,6 @@ def test_a_comparison_says_so_also_over_new_judgments(config):
 def test_explain_shows_what_is_left_and_what_was_seen(config):
     found = evaluate(config, with_pairs(config), "exclude_self=true")
     explained = rankledger.explain(found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs")
-
     assert [(line.rank, line.doc_id) for line in explained.documents] == [(1, "b")]
     assert (explained.n_retrieved, explained.n_excluded, explained.outcome.value) == (1, 2, 1)
     assert explained.recorded is not None
@@ -109,7 +108,6 @@ def test_explain_shows_what_is_left_and_what_was_seen(config):
     counted, removed = (
         rankledger.explain(evaluate(config, *trained(config, seen)).record, **options) for seen in ("count", "remove")
     )
-
     assert (counted.n_seen, counted.n_excluded, counted.n_retrieved) == (2, 0, 3)
     assert "2 documents of the list seen in training (interactions)" in markdown(counted)
     assert (removed.n_seen, removed.n_excluded, removed.n_retrieved) == (0, 2, 1)

@@ -151,7 +151,6 @@ def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference,
 
 def test_what_is_loaded_or_shown_is_what_was_evaluated(evaluation, tmp_path, run_cli):
     loaded = rankledger.load(runs_dir=tmp_path / "runs")
-
     assert loaded.evaluation_id == evaluation.evaluation_id
     for name in ("summary", "comparisons", "gates", "scores"):
         pd.testing.assert_frame_equal(getattr(loaded, name), getattr(evaluation, name))
@@ -164,7 +163,6 @@ def test_what_is_loaded_or_shown_is_what_was_evaluated(evaluation, tmp_path, run
 
     options = ["--runs-dir", "again"]
     printed = run_cli("evaluate", "config.yaml", "--date", "2026-11-20", "--no-tracking", *options)
-
     assert run_cli("show", printed.record.name, *options).out == printed.out
 
 

@@ -125,7 +125,6 @@ def test_the_nights_of_a_series():
 
     missing = evaluated(1, lines={}, failures={("web", "bm25"): "bm25.txt: file not found"})
     first, second, third = series_of(evaluated(0, 0.4), missing, evaluated(2, 0.45)).nights
-
     assert (first.change, second.estimate, second.failure) == (None, None, "bm25.txt: file not found")
     assert third.change == pytest.approx(0.05)
 
@@ -166,21 +165,18 @@ def test_a_step_lasts_until_the_next_one_a_break_or_the_last_night():
 
 def test_breaks():
     series = series_of(evaluated(0), evaluated(1, commit="c1"))
-
     assert [night.commit for night in series.nights] == ["c0", "c1"]
     assert series.nights[1].breaks == ()
     assert series.nights[1].change == 0.0
 
     undefined = evaluated(1, None, None, rests_on=resting("j1"))
     series = series_of(evaluated(0), undefined, evaluated(2, rests_on=resting("j1")))
-
     assert [len(night.breaks) for night in series.nights] == [0, 0, 1]
 
     line = Estimate("*", "bm25", "all", "ap", 0.4, None, None, 0.02, 600, 0, 0)
     lines = {("*", "bm25"): line}
     digests = [{"web": resting()["web"], "news": resting(f"n{n}")["web"]} for n in range(2)]
     nights = [evaluated(n, lines=lines, rests_on={"*": Comparability.combine(digests[n])}) for n in range(2)]
-
     assert [change.kind for change in series_of(*nights).nights[1].breaks] == ["judgments"]
 
 
@@ -222,7 +218,6 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_year_is_read_without_its_scores(year):
     found = history("nightly", measure="ap", runs_dir=year)
-
     assert [(series.dataset, series.model) for series in found.series] == [("web", "bm25"), ("web", "dense")]
     assert [len(series.nights) for series in found.series] == [365, 365]
     assert found.series[0].nights[0].date == "2025-01-02"
@@ -231,7 +226,6 @@ def test_a_year_is_read_without_its_scores(year):
     assert found.remarks == ()
 
     found = history("nightly", measure="avg_rp(cutoffs=[5,10])", model="dense", dataset="web", runs_dir=year)
-
     assert [(series.model, len(series.nights)) for series in found.series] == [("dense", 365)]
 
     # The only evaluation, by the lead measure; a measure may be written as another tool does.
@@ -321,7 +315,6 @@ def test_other_documents_are_no_change_of_the_model(evaluations):
 def test_histories_and_pages_break_where_documents_change(evaluations):
     (fallout,) = rankledger.history("web", measure="fallout@10").series
     (rr,) = rankledger.history("web", measure="rr").series
-
     assert [[change.kind for change in night.breaks] for night in fallout.nights] == [[], ["documents"]]
     assert fallout.nights[1].change is None
     assert (rr.nights[1].breaks, rr.nights[1].change) == ((), 0.0)
@@ -334,7 +327,6 @@ def test_histories_and_pages_break_where_documents_change(evaluations):
     index = rankledger.report(*(str(one.record) for one in evaluations))
     site("site")
     pages = [index, *(page.read_text("utf-8") for page in Path("site").rglob("*.html"))]
-
     assert "the documents differ on web" in index
     assert len(pages) > 2
     assert not any("-0.0033" in page for page in pages)

@@ -132,7 +132,6 @@ def test_the_ending_of_a_file_or_the_config_names_the_installed_format(site):
     judged = feather_of("a.feather", query_id=["q1", "q2"], doc_id=["d1", "d2"], relevance=[1, 0])
     lists = feather_of("b.feather", user_id=["u"], recs=[["a", "b"]])
     queries = feather_of("c.ftr", query_id=["q1"], market=["de"])
-
     assert contents(read_judgments(judged)) == [("q1", "d1", 1.0), ("q2", "d2", 0.0)]
     assert contents(read_ranking(lists)) == [("u", "a", -1.0), ("u", "b", -2.0)]
     assert read_queries(queries, further=["market"]).texts == {"market": ["de"]}
@@ -140,7 +139,6 @@ def test_the_ending_of_a_file_or_the_config_names_the_installed_format(site):
 
     # `format: psv`, whatever the file is called; refusals name the line as for a built-in format.
     path = write(Path("a.txt"), "query_id|doc_id|relevance\nq|d|1\nq|e|x\n")
-
     assert refusal(read_judgments, Source(path, "psv")) == "a.txt:3: relevance 'x' is not a number; fix it"
 
 
@@ -253,7 +251,6 @@ def test_the_record_of_somebody_else_imports_nothing(site, tmp_path, monkeypatch
 
 def test_commands_know_installed_formats(site, tmp_path):
     listed = formats(own=True).splitlines()
-
     assert "feather         .feather .ftr  feathers 1.0" in listed
     assert "dict  cannot be used: format 'dict' of feathers 1.0: DICT is a dict; name a Format" in listed
     known = "there is a built-in format of that name; choose another name"
@@ -265,7 +262,6 @@ def test_commands_know_installed_formats(site, tmp_path):
     folder.mkdir()
     feather_of(str(folder / "qrels.feather"), query_id=["q1", "q2"], doc_id=["d1", "d2"], relevance=[1, 2])
     feather_of(str(folder / "bm25.feather"), query_id=["q1", "q2"], doc_id=["d1", "d3"], score=[1.5, 2.5])
-
     assert [role for _, role, _ in init(folder).files] == ["model bm25", "judgments"]
 
     config = write_config(Path("c"), {"web": WEB}, {"search": ["ndcg@5"]})

@@ -135,7 +135,6 @@ def test_areas_of_all_pairs_have_no_slices(tmp_path):
     measures = ["auc", "pr_auc", "auc(average=impressions)", "calibration_error", "log_loss"]
     evaluation = evaluated(tmp_path, measures, dataset=SLICED, slices=["lang"])
     sliced = {line.measure for line in evaluation.estimates if line.slice == "lang=de"}
-
     assert sliced == set(measures[2:])
     assert {line.measure for line in evaluation.comparisons.itertuples() if line.slice == "lang=de"} == sliced
     assert {line.measure for line in evaluation.comparisons.itertuples() if line.slice == "all"} == set(measures)

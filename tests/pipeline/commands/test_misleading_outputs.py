@@ -191,7 +191,6 @@ def test_documents_of_the_catalogue_or_of_a_model_with_hits_are_no_mismatch():
     path = config({"good": GOOD, "beyond": BEYOND, "prefixed": PREFIXED, "again": PREFIXED})
 
     evaluation = evaluate(path)
-
     assert refused(evaluation) == ["prefixed", "again"]
     assert warned(evaluation) == ["beyond"]
     assert refused(evaluate(config({"beyond": BEYOND, "prefixed": PREFIXED}))) == ["beyond", "prefixed"]
@@ -236,7 +235,6 @@ def test_an_output_may_be_allowed_to_share_nothing():
     )
 
     evaluation = evaluate(path)
-
     assert refused(evaluation) == []
     assert warned(evaluation) == ["prefixed", "renamed"]
     with pytest.raises(rankledger.InputError, match="unknown key 'allow_no_overlap'"):
@@ -266,7 +264,6 @@ def test_a_warning_is_on_every_surface(run_cli):
     line = "small overlap with the dataset: none of the documents retrieved is judged for its query; check the ids"
     outcome = run_cli("evaluate", path, "--no-tracking")
     record = read_record(outcome.record)
-
     assert f"beyond on web: {line}" in " ".join(outcome.out.split())
     assert record.manifest.warnings == [DataWarning("web", "beyond", line)]
     assert record.data_warnings == (DataWarning("web", "beyond", line),)
@@ -278,7 +275,6 @@ def test_a_warning_is_on_every_surface(run_cli):
     assert tagged == {("web", "good"): None, ("web", "beyond"): line, None: None}
 
     path = config({"good": GOOD, "beyond": BEYOND})
-
     assert "small overlap" in run_cli("evaluate", path, "--no-tracking", "--quiet").err
     assert json.loads(run_cli("evaluate", path, "--no-tracking", "--json").out)["warnings"][0]["model"] == "beyond"
 

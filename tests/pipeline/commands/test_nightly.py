@@ -498,14 +498,12 @@ def write(name: str, text: str = "") -> Callable[[], object]:
 def test_nothing_is_waited_for_where_all_is_there_or_waiting_is_off():
     write("bm25.tsv")()
     night = Night()
-
     assert night.wait(BM25) == {}
     assert (night.minutes, night.said) == (0, [])
 
     night = Night()
 
     (reason,) = night.wait(AwaitedInput("bm25.tsv", ("web", "bm25"), "_SUCCESS"), wait="0").values()
-
     assert (night.minutes, night.said) == (0, [])
     assert reason.startswith("bm25.tsv: late: no _SUCCESS by 02:00 UTC; once")
 
@@ -576,7 +574,6 @@ def test_progress_is_said_when_it_changes():
     night = Night({30: write("bm25.tsv")})
 
     night.wait(BM25, DENSE)
-
     assert night.said == [
         "waiting until 04:00 UTC for 2 of 2: bm25.tsv (not there), dense.tsv (not there)",
         "waiting until 04:00 UTC for 1 of 2: dense.tsv (not there)",
@@ -585,6 +582,5 @@ def test_progress_is_said_when_it_changes():
     night = Night()
 
     night.wait(*[AwaitedInput(f"{number}.tsv", ("web", str(number))) for number in range(240)], wait="1m")
-
     assert night.said[0].startswith("waiting until 02:01 UTC for 240 of 240: 0.tsv (not there), 1.tsv")
     assert night.said[0].endswith("4.tsv (not there) and 235 more")

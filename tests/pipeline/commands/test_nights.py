@@ -528,7 +528,6 @@ def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
     capsys.readouterr()
 
     code, record = night("--junit", "gates.xml", "--markdown", "gates.md")
-
     assert code == 1
     reason = verdict(record).reason
     suites = ElementTree.parse("gates.xml").getroot()

@@ -269,7 +269,6 @@ def test_a_store_that_cannot_be_written_is_one_remark(config):
     runs.mkdir()
     (runs / "cache").write_text("in the way", encoding="utf-8")
     evaluation = evaluate(config)
-
     assert evaluation.failures == ()
     (line,) = evaluation.warnings
     assert line.startswith(f"{runs / 'cache'}: cannot be written (")

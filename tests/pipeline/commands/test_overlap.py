@@ -71,7 +71,6 @@ def test_the_other_model_may_be_searched_for_or_fail(tmp_path):
     (tmp_path / "web/bm25.txt").write_text("q1 Q0 d1 1 high t\n", encoding="utf-8")
     evaluation = rankledger.evaluate_config(config, tracking=False, runs_dir=tmp_path / "runs")
     lines = {line.measure: line for line in evaluation.estimates}
-
     assert [failure.model for failure in evaluation.failures] == ["bm25"]
     assert lines[MEASURES[0]].estimate is None
     assert lines[MEASURES[0]].n_undefined == len(COLLECTION.judged)

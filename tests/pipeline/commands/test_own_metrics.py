@@ -88,7 +88,6 @@ def function_of(folder: Path, body: str, name: str = "own") -> Any:
 def test_it_scores_as_a_built_in_metric_does(config):
     evaluation = evaluate(config)
     scores = evaluation.scores
-
     assert evaluation.failed_measures == ()
     np.testing.assert_allclose(scores["gain@5"], scores["dcg@5"], rtol=1e-12)
     assert not np.allclose(scores["gain(base=4)@10"], scores["dcg@5"])
@@ -101,7 +100,6 @@ def test_it_scores_as_a_built_in_metric_does(config):
         rankledger.explain(config, model="bm25", query=next(iter(WEB.judged)), measure=measure)
         for measure in ("gain@5", "dcg@5")
     )
-
     assert ours.outcome.value == pytest.approx(theirs.outcome.value)
     assert [line.term for line in ours.documents] == pytest.approx([line.term for line in theirs.documents])
 
@@ -235,7 +233,6 @@ def test_a_value_error_fails_its_measure_alone(tmp_path):
     write_module(tmp_path, EMPTY)
     config = write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False)
     evaluation = evaluate(config)
-
     assert evaluation.failed_measures == ()
     assert set(evaluation.scores["best@5"].dropna()) <= {0.0, 1.0}
     with pytest.raises(rankledger.InputError, match=r"suites\.search\[0\]: best: ValueError: least must be at most 1"):
@@ -243,7 +240,6 @@ def test_a_value_error_fails_its_measure_alone(tmp_path):
 
     write_module(tmp_path, EMPTY.replace("if not", "if len(block.query_ids) > 1 or not"))
     evaluation = evaluate(write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False))
-
     assert {failure.measure for failure in evaluation.failed_measures} == {"best@5"}
     assert "ValueError: max() of an empty list (clicks.py, line" in evaluation.failed_measures[0].warning
     assert {line.measure for line in evaluation.estimates if line.estimate is not None} == {"dcg@5"}

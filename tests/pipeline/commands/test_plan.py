@@ -61,7 +61,6 @@ def alternating(tmp_path_factory) -> rankledger.Evaluation:
 def test_a_plan_worked_by_hand(alternating):
     """(2.8016 · 0.1 / 0.02)² = 196, with the t quantiles 198: as many as there are, so that their power is 80%."""
     line = line_of(planned(alternating))
-
     assert line.std_dev == pytest.approx(math.sqrt(0.01 * N / (N - 1)))
     assert line.kappa == pytest.approx(N)  # all are as far from their mean
     assert line.queries_needed == line.clusters_needed == pytest.approx(198, abs=2)
@@ -78,7 +77,6 @@ def test_a_plan_worked_by_hand(alternating):
     found = planned(alternating)
     sizes = [point.n_queries for point in found.points]
     powers = [point.power for point in found.points if point.power is not None]
-
     assert sizes == [50, 100, 200, 500]
     assert powers == sorted(powers)
     assert found.curve["power"].to_list() == powers
@@ -230,7 +228,6 @@ def test_the_command_and_the_page_show_what_the_function_returns(alternating, ru
 
     run_cli("plan", alternating.record, "--margin", "0.02", "--html", "plan.html")
     page = Path("plan.html").read_text(encoding="utf-8")
-
     assert f">{line_of(planned(alternating)).queries_needed}</td>" in page
     assert "<svg" in page
     assert "Power by number of queries on web" in page
@@ -238,6 +235,5 @@ def test_the_command_and_the_page_show_what_the_function_returns(alternating, ru
 
     # `2%` is what a gate may have, and what cannot be planned.
     code, _, err = run_cli("plan", alternating.record, "--margin", "2%")
-
     assert code == 2
     assert "relative margins cannot be planned; write one on the measure's scale, such as 0.01" in " ".join(err.split())

@@ -228,7 +228,6 @@ def test_runs_can_be_left(tracked):
 
 def test_a_record_that_cannot_be_logged_or_read_stays(tracked):
     found = tracked.prune(tracking_uri="sqlite:///gone.db")
-
     assert found.records == ()
     (failure,) = found.failures
     assert failure.startswith(f"{tracked.first} stays: ")
@@ -238,7 +237,6 @@ def test_a_record_that_cannot_be_logged_or_read_stays(tracked):
     (tracked.runs / "records" / tracked.first / "config.yaml").unlink()
 
     found = tracked.prune()
-
     assert found.records == ()
     (failure,) = found.failures
     assert failure.startswith(f"{tracked.first} stays: ")

@@ -180,13 +180,11 @@ ADDRESS = "tcp://10.0.0.5:8786"
 
 def test_the_config_or_a_command_chooses_a_cluster(config):
     overrides = ["execution.scheduler=tcp://other:1", "execution.jobs=3", "execution.worker_timeout=2m"]
-
     assert workers_of(load(config, overrides).config, scheduler=ADDRESS) == Workers(
         3, dask=DaskScheduler(ADDRESS, 120.0)
     )
 
     loaded = load(config, ["execution.backend=dask", f"execution.scheduler={ADDRESS}"]).config
-
     assert workers_of(loaded).dask == DaskScheduler(ADDRESS, 60.0)
     assert workers_of(loaded, backend="threads") == Workers()
     assert workers_of(loaded, jobs=2, backend="processes") == Workers(2, "processes")

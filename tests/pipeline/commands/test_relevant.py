@@ -96,7 +96,6 @@ def test_what_is_defined_unlike_is_not_pooled_but_chosen_by_its_name():
 
     gate = {"name": "floor", "models": "*", "datasets": "*", "measure": "r@3", "at_least": 0.01}
     evaluation = evaluate(None, 4, gates=[gate], comparison={"baseline": "a", "measures": ["r@3"]})
-
     assert [(found.dataset, found.model) for found in evaluation.verdicts] == [
         (dataset, model) for dataset in ("one", "two") for model in ("a", "b")
     ]

@@ -80,7 +80,6 @@ def test_a_family_has_the_mean_of_its_replicates_and_a_wider_interval(folder):
 def test_the_record_has_each_replicate(folder):
     evaluation = evaluate_config("c.yaml")
     record = read_record(evaluation.record)
-
     assert [(output.model, output.replicate) for output in record.manifest.outputs] == [
         ("bm25", ""),
         ("dense", "1"),

@@ -293,7 +293,6 @@ def test_what_is_defined_or_installed_otherwise_is_named(folder, evaluation, mon
     monkeypatch.setattr(measure, "METRICS", {**METRICS, "ap": later})
 
     found = check(evaluation)
-
     assert (found.verdict, found.definitions) == ("identical", ("ap: the metric's version was 1 and is 2",))
 
 

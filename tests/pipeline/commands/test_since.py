@@ -126,7 +126,6 @@ def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
     assert "dense" in second
 
     against = [line for line in found.verdicts if line.reference and line.model == "bm25"]
-
     assert against
     for line in against:
         assert f"against the night {night(ACCEPTED)}" in line.reason or f"the night {night(BROKEN - 1)}" in line.reason
@@ -136,7 +135,6 @@ def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
 def test_a_record_keeps_the_changes_which_change_no_figure(nights, tmp_path):
     first, found = nights.evaluations[1], nights.evaluations[BROKEN + 1]
     again = rankledger.load(found.record)
-
     assert again.changes == found.changes != ()
     assert (again.headline, as_data(again)["changes"]) == (found.headline, as_data(found)["changes"])
     assert [*again.changes_since["since"]] == ["previous", "accepted"] * 2
@@ -147,7 +145,6 @@ def test_a_record_keeps_the_changes_which_change_no_figure(nights, tmp_path):
     config = found.record.parent.parent.parent / "config.yaml"
     alone = evaluate(config, date=night(BROKEN), runs_dir=tmp_path, jobs=2)
     same = [name for name in FIGURES if (found.record / name).exists()]
-
     assert "scores.parquet" in same
     for name in same:
         assert (found.record / name).read_bytes() == (alone.record / name).read_bytes()

@@ -50,14 +50,12 @@ def test_slices_of_an_evaluation(searched):
 
 def test_the_record_has_the_slices(searched):
     again = rankledger.load(searched.record)
-
     assert again.slice_changes == searched.slice_changes
     assert as_data(again)["slice_changes"] == as_data(searched)["slice_changes"]
     assert SAID in (searched.record / "report.html").read_text(encoding="utf-8").replace("<wbr>", "")
     assert "search_slices: true" in (searched.record / "config.yaml").read_text(encoding="utf-8")
 
     found = rankledger.reproduce(searched.record, runs_dir=searched.record.parent.parent)
-
     assert (found.verdict, "slice_changes.csv" in found.files) == ("identical", True)
 
 

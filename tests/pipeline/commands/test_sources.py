@@ -108,7 +108,6 @@ def test_an_output_that_is_gone_cannot_be_scored_by_every_measure(config, runs):
     first = evaluate(config, runs)
     delete_outputs(config)
     again = evaluate(first.record, runs, 'suites.new=["entropy"]')
-
     assert len(again.failures) == 4
     reason = again.failures[0].reason
     assert "file not found, and a measure asks for documents that are not judged; restore it" in reason

@@ -130,7 +130,6 @@ def test_the_list_knows_a_receipt_where_the_users_config_keeps_records(tmp_path,
     listed = run_cli("list", "--runs-dir", record.parents[1])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of somebody else"))
     foreign = run_cli("list", "--runs-dir", record.parents[1])
-
     assert " delivered" in listed.out
     assert " not yet" in foreign.out
 

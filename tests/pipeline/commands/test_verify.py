@@ -49,7 +49,6 @@ def edit_manifest(original: rankledger.Evaluation, runs: Path) -> None:
 
 def test_a_record_that_all_agree_on(original, runs):
     found = check(original, runs)
-
     assert found.record == runs / "records" / original.evaluation_id
     assert found.n_files == 1 + len(json.loads((found.record / "manifest.json").read_text("utf-8"))["files"])
     assert found.witnesses == ("its receipt", f"the run {run_of(original, runs)} of MLflow")
