@@ -27,6 +27,7 @@ from tests.support import nights
 from tests.support.records import figures_of
 
 QUERIES = [f"q{number:02}" for number in range(60)]
+BOTH = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
 NO_DROP = {"name": "no-drop", "measure": "rr", "against": "self@last_passed", "margin": 0.1}
 BAD = 50
 """Damaged queries of a bad night: the mean drops by 0.625, far beyond any margin here."""
@@ -37,6 +38,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     nights.write_judgments(QUERIES)
     write_config([NO_DROP])
+    write_output("bm25")
     write_output("dense")
     return tmp_path
 
@@ -100,9 +102,7 @@ def test_a_change_of_too_few_queries_is_inconclusive(folder):
 
 
 def test_a_missing_output_is_incomplete(folder):
-    models = {"bm25": {"outputs": "bm25.txt"}, "dense": {"outputs": "dense.txt"}}
-    write_config([NO_DROP], models)
-    write_output("bm25")
+    write_config([NO_DROP], BOTH)
     night()
     Path("dense.txt").unlink()
     assert night()[0] == 4
@@ -110,7 +110,7 @@ def test_a_missing_output_is_incomplete(folder):
     write_output("bm25", BAD)
     assert night()[0] == 1
     write_output("bm25")
-    write_config([NO_DROP, {"name": "complete", "max_missing": "1%"}], models)
+    write_config([NO_DROP, {"name": "complete", "max_missing": "1%"}], BOTH)
     assert night()[0] == 1
 
     write_config([NO_DROP, {"name": "floor", "measure": "rr", "at_least": 0.5}])
@@ -125,8 +125,7 @@ def test_a_missing_output_is_incomplete(folder):
 
 
 def test_a_gate_names_the_damaged_record_that_it_skips(folder):
-    write_config([NO_DROP], {model: {"outputs": f"{model}.txt"} for model in ("dense", "bm25")})
-    write_output("bm25")
+    write_config([NO_DROP], BOTH)
     (_, first), (_, second) = night(), night()
     (second / "scores.parquet").write_bytes(b"")
 
@@ -255,7 +254,6 @@ def test_a_model_or_dataset_that_vanished_is_missed_until_a_record_is_accepted(f
 def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
     dense = {"web": "dense.txt"}
-    write_output("bm25")
     for outputs in (dense, dense | {"news": "dense.txt"}, dense | {"news": "dense.txt"}):
         models = {"bm25": {"outputs": "bm25.txt"}, "dense": {"outputs": outputs}}
         write_config([NO_DROP | {"models": "dense"}], models, datasets=datasets)
@@ -267,14 +265,13 @@ def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
 
 def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
     complete = {"name": "complete", "max_missing": "100%"}
-    write_config([complete], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
-    write_output("bm25")
+    write_config([complete], BOTH)
     _, first = night()
     evaluation_id, first = first.name, first.rename("elsewhere")
     _, second = night()
     texts = {"night before": "last_passed#bm25", "path": "./elsewhere#bm25", "current": "bm25"}
     gates = [NO_DROP | {"name": name, "models": ["dense"], "against": text} for name, text in texts.items()]
-    write_config(gates, {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
+    write_config(gates, BOTH)
     write_output("dense", BAD)
 
     code, third = night()
@@ -424,9 +421,7 @@ def test_outputs_in_place_are_read_again_after_a_change_of_judgments(folder):
 
 
 def test_python_gets_tables_of_comparisons_and_gates(folder):
-    models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
-    write_config([NO_DROP], models, comparison={"baseline": "bm25"})
-    write_output("bm25")
+    write_config([NO_DROP], BOTH, comparison={"baseline": "bm25"})
     write_output("dense", BAD)
     evaluation = rankledger.evaluate_config("config.yaml", tracking=False)
 
@@ -438,7 +433,7 @@ def test_python_gets_tables_of_comparisons_and_gates(folder):
     assert evaluation.gates["estimate"].isna().all()
     assert evaluation.gates["model"].tolist() == ["bm25", "dense"]
 
-    write_config([], models)
+    write_config([], BOTH)
     without = rankledger.evaluate_config("config.yaml", tracking=False)
     assert (len(without.comparisons), len(without.gates)) == (0, 0)
     assert list(without.gates) == list(evaluation.gates)
@@ -461,7 +456,6 @@ def test_tests_that_cannot_be_made_are_refused_before_anything_is_scored(folder)
         comparison={"baseline": "all_pairs", "correction": "holm", "permutations": 100},
         bootstrap={"confidence": 0.995, "resamples": 500},
     )
-    write_output("bm25")
 
     with pytest.raises(InputError, match=r"100 are too few for holm over the 1 test on 'web'.* at least 200"):
         validate("config.yaml")
@@ -469,15 +463,14 @@ def test_tests_that_cannot_be_made_are_refused_before_anything_is_scored(folder)
     # 40 of 60 queries are of one user: `validate` says so. A primary family is not tested by t.
     rows = "".join(f"{query_id}\t{max(0, number - 39)}\n" for number, query_id in enumerate(QUERIES))
     Path("queries.tsv").write_text(f"query_id\tuser\n{rows}")
-    models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
     dataset = {"judgments": "qrels.txt", "queries": "queries.tsv", "cluster": "user"}
     further = {"datasets": {"web": dataset}, "comparison": {"baseline": "bm25", "test": "t"}}
     write_output("bm25")
     write_output("dense")
-    write_config([], models, **further | {"comparison": {"baseline": "bm25"}})
+    write_config([], BOTH, **further | {"comparison": {"baseline": "bm25"}})
     assert validate("config.yaml")
 
-    write_config([], models, **further)
+    write_config([], BOTH, **further)
     with pytest.raises(InputError, match=r"t needs clusters of like weights, and the 21 of web count as 2\.2 of one"):
         validate("config.yaml")
 
