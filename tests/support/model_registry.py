@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.support.nights import write_config
 
 QUERIES = [f"q{number:02}" for number in range(80)]
 
@@ -65,16 +65,6 @@ def write_nightly(folder: Path, registry: Registry, version: int = 1, **sections
         "model_uri": f"models:/{registry.name}/{version}",
         "promote": {"model": f"models:/{registry.name}", "alias": "champion", "when": "gates_pass"},
     }
-    config = {
-        "name": "nightly",
-        "datasets": {"web": {"judgments": "qrels.txt"}},
-        "models": {"dense": dense},
-        "suites": {"search": ["rr"]},
-        "gates": [{"name": "floor", "models": ["dense"], "measure": "rr", "at_least": 0.1}],
-        "bootstrap": {"resamples": 200},
-        "tracking": {"uri": registry.uri},
-        "report": False,
-    }
-    path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(config | sections, sort_keys=False), encoding="utf-8")
-    return path
+    floor = {"name": "floor", "models": ["dense"], "measure": "rr", "at_least": 0.1}
+    config = {"models": {"dense": dense}, "gates": [floor], "tracking": {"uri": registry.uri}}
+    return write_config(folder, **config | sections)

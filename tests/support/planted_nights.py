@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-import yaml
+
+from tests.support import nights
 
 N_NIGHTS = 12
 ACCEPTED = 9
@@ -50,21 +51,17 @@ def write_config(folder: Path, **sections: Any) -> Path:
     rows = "".join(f"{query_id}\t{family}\n" for query_id, family in QUERIES.items())
     (folder / "queries.tsv").write_text("query_id\tfamily\n" + rows, encoding="utf-8")
     config: dict[str, Any] = {
-        "name": "nightly",
         "datasets": {"web": {"judgments": "qrels.txt", "queries": "queries.tsv"}},
         "models": {
             "bm25": {"outputs": "{date}/bm25.txt", "owner": "search-team"},
             "dense": {"outputs": "{date}/dense.txt", "owner": "ml-team"},
         },
-        "suites": {"search": ["rr"]},
         "slices": ["family"],
         "bootstrap": {"resamples": 500},
         "gates": [{"name": "no-drop", "measure": "rr", "against": "self@accepted", "margin": 0.02}],
-        "tracking": {"enabled": False},
+        "report": True,
     }
-    path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(config | sections), encoding="utf-8")
-    return path
+    return nights.write_config(folder, **config | sections)
 
 
 def write_night(folder: Path, number: int) -> None:
