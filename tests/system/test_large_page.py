@@ -53,8 +53,8 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
         assert page.top(f"{BOARD} tbody tr:nth-child(2)") < 2 * height
         assert page.overhang() == 0
         assert len(column(page, "model", REASONS)) == (10 if width > 1000 else 2)
-    assert len(page.all("[data-name='nights'] tbody svg")) == 5
-    assert len(page.all("[data-name='more-nights'] tbody svg")) == 95
+    assert len(page.all("[data-name='nights'] tbody svg")) == 100
+    assert [line.text for line in page.all("[data-name='nights'] .more-line button")] == ["98 more"]
     more = page.all(f"{REASONS} .more-line button")[0]
     assert more.text == f"{len(page.all(f'{REASONS} tbody tr')) - 2} more"
     more.click()

@@ -135,19 +135,22 @@ const showRows = box => {
   if (!box.dataset.most) return;
   const most = Math.min(box.dataset.most, narrow.matches ? 2 : Infinity);
   const narrowed = words.length > 0 || cell !== null;
-  const capped = !narrowed && !chosen.get("reasons") && rows.length > most;
+  const opened = Boolean(chosen.get(box.dataset.name));
+  const capped = !narrowed && !opened && rows.length > most;
   rows.forEach((row, place) => { row.className = place < most ? "" : "more"; });
   box.classList.toggle("capped", capped);
   const shown = rows.filter(row => !row.hidden).length;
   box.count.value = cell ? `${cell.join(" on ")}: ${shown} of ${rows.length}` : narrowed ? `${shown} of ${rows.length}` : "";
-  box.more.hidden = !capped && !cell && !chosen.get("reasons");
+  box.more.hidden = !capped && !cell && !opened;
   box.more.textContent = capped ? `${rows.length - most} more` : cell ? "All models" : "Fewer";
 };
 const makeCapped = box => {
   box.count = made("output", {});
   box.more = made("button", {type: "button"});
   box.more.addEventListener("click", () => choose(
-    chosen.get("model") ? {model: "", dataset: ""} : {reasons: box.classList.contains("capped") ? "all" : ""}));
+    box.dataset.name === "reasons" && chosen.get("model")
+      ? {model: "", dataset: ""}
+      : {[box.dataset.name]: box.classList.contains("capped") ? "all" : ""}));
   const line = made("p", {className: "more-line"});
   line.append(box.count, " ", box.more);
   box.append(line);

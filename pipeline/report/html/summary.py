@@ -204,7 +204,7 @@ def _reason_cells(group: Sequence[Verdict]) -> Row:
     )
 
 
-_SHOWN = 5  # series of a measure, before all are asked for: the leaderboard stays near
+_SHOWN = 5  # series, before all are asked for: the leaderboard stays near
 _ROUNDING = 1e-9  # a verdict on a share of the figure has another estimate
 _SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "overnight"}
 _Trend: TypeAlias = tuple[str, Series, ChangeSince | None]  # measure, and the change, None without an earlier record
