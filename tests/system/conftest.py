@@ -12,6 +12,7 @@ from tests.support import forked, sample_evaluations
 from tests.support.faulty_proxy import Proxy, proxy_to
 from tests.support.forked import Loaded
 from tests.support.servers import S3, PostgreSQL, mlflow_server, postgresql, s3_server
+from tests.support.webhook_receiver import Receiver, receiver
 from tests.system.kills import ROOT, import_all
 from tests.system.report import Report, page_of, reports
 
@@ -85,6 +86,12 @@ def mlflow_on_postgres(postgres: PostgreSQL, tmp_path_factory: pytest.TempPathFa
 def proxy(mlflow: str) -> Iterator[Proxy]:
     with proxy_to(mlflow) as between:
         yield between
+
+
+@pytest.fixture
+def hook() -> Iterator[Receiver]:
+    with receiver() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -5,16 +5,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.support.forked import Forked, Loaded, import_commands
 from tests.support.warm_worker import import_stores
 
-__all__ = ["ROOT", "Ended", "Running", "import_all", "run", "start"]
+Case = TypeVar("Case")
 
 ROOT = Path(__file__).parents[2]
 _HOOKS = Path(__file__).with_name("hooks")
@@ -136,3 +137,9 @@ def _lives(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
+    """Do every case, as many at a time as there are cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(stage, cases))

@@ -2,11 +2,10 @@
 twice has one id, and none of an older night follows that of a newer one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from rankledger.pipeline.record.store import Records
@@ -52,12 +51,6 @@ class Job:
             more = {"notify": self.targets, "report": False, "tracking": {"enabled": False}, **gates}
             config.write_text(yaml.safe_dump({"extends": base.name, **more}))
         return "nightly", config, "--date", f"2026-11-{day}"
-
-
-@pytest.fixture
-def hook() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
 
 
 def told(hook: Receiver) -> list[tuple[str, str]]:

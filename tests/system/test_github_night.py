@@ -10,7 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,6 @@ import pytest
 import yaml
 
 from tests.support.servers import S3, free_port, mlflow_server
-from tests.support.webhook_receiver import Receiver, receiver
 from tests.system.books import runs_in
 
 ROOT = Path(__file__).parents[2]
@@ -140,12 +139,6 @@ def sync(folder: Path, records: str, server: str) -> subprocess.CompletedProcess
     ]
     variables = {**os.environ, "MLFLOW_TRACKING_URI": server}
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def hook() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
 
 
 def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, empty_store, hook):

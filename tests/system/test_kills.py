@@ -5,13 +5,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,9 +27,7 @@ from tests.support.forked import Loaded
 from tests.support.generated_data import search_collection, write_config
 from tests.support.histories import Points, points_in
 from tests.system.books import contents, runs_in, visible
-from tests.system.kills import Ended, Running, run, start
-
-Case = TypeVar("Case")
+from tests.system.kills import Ended, Running, each, run, start
 
 
 class Warm:
@@ -125,11 +123,6 @@ def points_of(record: Path, points: Points) -> list[tuple[str, float]]:
 def figures(server: str, evaluation_id: str) -> dict[str, Any]:
     runs = runs_in(server, evaluation_id)
     return {name: (found.data.metrics, found.data.params) for name, found in runs.items()}
-
-
-def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(stage, cases))
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,16 @@
 """Promotion at MLflow's own server: one request sets the alias, whatever is killed, lost, or done at the same time."""
 
-import os
 import shutil
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -25,9 +23,8 @@ from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.forked import Loaded
 from tests.support.model_registry import Registry, write_nightly, write_output
 from tests.support.servers import mlflow_server
-from tests.system.kills import Ended, Running, start
-
-Case = TypeVar("Case")
+from tests.support.webhook_receiver import receiver
+from tests.system.kills import Ended, Running, each, start
 
 NIGHT, NEXT = "2026-11-20", "2026-11-21"
 TAG = "rankledger.promoted_by.champion"
@@ -113,11 +110,6 @@ def n_before(on_stage: Callable[..., Any]) -> int:
     with on_stage() as undisturbed:
         assert undisturbed.evaluate().code == 0
         return len(undisturbed.calls) - len(STEPS)
-
-
-def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(stage, cases))
 
 
 def test_a_promotion_takes_seven_requests(on_stage):
@@ -280,41 +272,20 @@ def test_other_outputs_are_refused(on_stage):
         assert stage.registry.holder() == 1
 
 
-@pytest.fixture
-def webhooks() -> Iterator[tuple[str, list[bytes]]]:
-    sent: list[bytes] = []
-
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as listening:
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.server_address[1]}", sent
-        listening.shutdown()
-        thread.join()
-
-
-def test_a_webhook_of_the_alias_is_called_once(webhooks, loaded, tmp_path, empty_store):
+def test_a_webhook_of_the_alias_is_called_once(loaded, tmp_path, empty_store):
     from mlflow.entities.webhook import WebhookAction, WebhookEntity, WebhookEvent
 
-    address, sent = webhooks
     shutil.copyfile(empty_store, tmp_path / "mlflow.db")
     variables = {"MLFLOW_WEBHOOK_ALLOWED_SCHEMES": "http", "MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS": "true"}
     with (
         mlflow_server(tmp_path, f"sqlite:///{tmp_path}/mlflow.db", environment=variables) as uri,
         proxy_to(uri) as proxy,
+        receiver() as hook,
     ):
         registry = Registry(uri, "ranker")
         registry.fill(2)
         event = WebhookEvent(WebhookEntity.MODEL_VERSION_ALIAS, WebhookAction.CREATED)
-        registry.client.create_webhook("alias", address, [event])
+        registry.client.create_webhook("alias", hook.address, [event])
         stage = Stage(tmp_path, proxy, registry, loaded)
         stage.prepare()
         for date in (NIGHT, NIGHT, NEXT):
@@ -323,9 +294,9 @@ def test_a_webhook_of_the_alias_is_called_once(webhooks, loaded, tmp_path, empty
             assert stage.sync().code == 0
         assert stage.outcomes() == [["promoted"], ["kept"]]
         registry.move(1, "last")  # the server calls webhooks from other threads: this one comes after all others
-        wait_until(lambda: any(b'"last"' in body for body in sent))
+        wait_until(lambda: any(b'"last"' in post.body for post in hook.posts))
 
-    assert [b'"champion"' in body for body in sent].count(True) == 1
+    assert [b'"champion"' in post.body for post in hook.posts].count(True) == 1
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
