@@ -117,6 +117,35 @@ def test_the_worst_of_a_cell_counts():
     assert table(blocks, "verdicts") == [["dense", "✗ 2", "? 1", "", "✓"]]
 
 
+def test_gates_models_and_causes_stand_with_what_fails_first():
+    unlike = {"gate": "beats", "effect": "stop", "outcome": "not comparable", "reason": "other judgments"}
+    lines = (
+        sample_page.verdict(gate="complete", model="fine", effect="pass", outcome="pass"),
+        sample_page.verdict(gate="slow", model="warned", effect="warn"),
+        *(sample_page.verdict(model=model, estimate=None, **unlike) for model in ("a", "b")),
+        sample_page.verdict(details="interval of 95%"),
+        sample_page.verdict(gate="floor", slice="market=de", reason="below 0.5", estimate=-0.02),
+    )
+    blocks = verdict(page(verdicts=lines)).blocks
+    (reasons,) = [block for block in every(blocks) if isinstance(block, Table) and block.name == "reasons"]
+    dropped = sample_page.verdict().reason
+
+    assert table(blocks, "gates") == [
+        ["no-drop", "1", "", "", ""],
+        ["floor", "1", "", "", ""],
+        ["beats", "", "2", "", ""],
+        ["slow", "", "", "1", ""],
+        ["complete", "", "", "", "1"],
+    ]
+    assert table(blocks, "verdicts") == [["dense", "✗ 2"], ["a", "? 1"], ["b", "? 1"], ["warned", "! 1"], ["fine", "✓"]]
+    assert table(blocks, "reasons") == [
+        ["dense", "✗ failed", f"{dropped} (and 1 more verdict)", "web", "all and 1 more", "no-drop, floor"],
+        ["a, b", "? blocked: not comparable", "other judgments (and 1 more verdict)", "web", "all", "beats"],
+        ["warned", "! warned: failed", dropped, "web", "all", "slow"],
+    ]
+    assert [row[2].more for row in reasons.groups[0].rows] == ["interval of 95%; below 0.5", "", ""]
+
+
 def test_what_is_missing_is_said_at_once():
     blocks = verdict(page(failures=(Failure("web", "late", "late.tsv: file not found"),))).blocks
 
