@@ -1,25 +1,30 @@
-"""Evaluate a planned config and write its record."""
+"""Evaluate a planned config: read, score, look back, infer, judge, write the record, deliver."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 
 from rankledger.pipeline.config.paths import relocate
+from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.data.inputs import Inputs, read_inputs
 from rankledger.pipeline.data.joined import DataWarning, Scores
+from rankledger.pipeline.data.rows import ExternalMetrics
 from rankledger.pipeline.delivery.outbox import deliver
-from rankledger.pipeline.history.analysis import analyze, check_comparison, score_recall
+from rankledger.pipeline.history.earlier import Earlier, look_back
 from rankledger.pipeline.history.manifest import build_manifest, describe_environment
-from rankledger.pipeline.inference.tables import QueryChange
-from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
+from rankledger.pipeline.inference.infer import check_comparison, infer, interval_rule, search_rule
+from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.summary import recall_levels
+from rankledger.pipeline.record.evaluation import Evaluation, Tables
 from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
 from rankledger.pipeline.record.manifest import TrackingState
 from rankledger.pipeline.record.mlflow_stores import describe_tracking, open_for_logging
@@ -44,7 +49,7 @@ def evaluate_opened(
     allow_empty: bool = False,
     recorded: bool = True,
     alerts: bool = False,
-) -> tuple[Evaluation, Inputs]:
+) -> Evaluation:
     """Evaluate a planned config, record the evaluation and deliver the record.
 
     Args:
@@ -64,7 +69,7 @@ def evaluate_opened(
         clear_left_behind(workspace.records, workspace.runs_dir)
     tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
-        evaluation, inputs = compute(
+        evaluation, earlier = compute(
             opened,
             workers,
             workspace,
@@ -75,11 +80,14 @@ def evaluate_opened(
             recorded=recorded,
         )
         if recorded and (evaluation.results or allow_empty):
-            evaluation = _write_with_pages(evaluation, opened, inputs, workspace, bugs)
+            pages = _draw_page(evaluation, workspace, bugs) if config.report else {}
+            if config.report and evaluation.date and opened.record is None:
+                evaluation, pages["changes_page"] = _compare_nights(evaluation, earlier, bugs)
+            evaluation = _write(evaluation, opened, pages, workspace.runs_dir if opened.is_trusted else None)
             evaluation = deliver(evaluation, workspace, store=store, tracking=config.tracking)
     if bugs:
         raise bugs[0]
-    return evaluation, inputs
+    return evaluation
 
 
 def compute(
@@ -92,14 +100,14 @@ def compute(
     tracking: TrackingState = "off",
     alerts: bool = False,
     recorded: bool = True,
-) -> tuple[Evaluation, Inputs]:
-    """Read, score and resample everything. Write nothing but the output cache."""
-    config, planned, started = opened.loaded.config, opened.planned, datetime.now(UTC)
-    workspace = replace(workspace, cache_place=planned.cache)
+) -> tuple[Evaluation, Earlier]:
+    """Evaluate a planned config in memory. Write nothing but the output cache."""
+    config, plan, started = opened.loaded.config, opened.planned, datetime.now(UTC)
+    workspace = replace(workspace, cache_place=plan.cache)
     timings: dict[str, float] = {}
     with _timed("read", timings):
         inputs = read_inputs(
-            planned,
+            plan,
             config.conventions.resolved.conventions,
             workers,
             cache=workspace.cache if config.execution.cache else None,
@@ -108,24 +116,34 @@ def compute(
     if opened.is_in_memory:
         advised = {failure.output: with_python_advice(failure) for failure in inputs.failures}
         inputs = replace(inputs, outputs={**inputs.outputs, **advised})
-    check_comparison(opened, inputs, workers)
+    check_comparison(config, plan, inputs, workers)
     with _timed("score", timings):
-        results = _score(opened, inputs, workers)
-        failed = [  # measures of the user's own have no figures if they fail, and all others have theirs
-            DataWarning(result.dataset, result.model, f"{measure} failed: {reason}", str(measure))
-            for result in results
-            for measure, reason in result.failed.items()
-        ]
-        inputs = replace(inputs, warnings=(*inputs.warnings, *failed))
-        recall = score_recall(opened, inputs, workers)
+        scores, recall = _score(opened, inputs, workers)
     with _timed("resample", timings):
-        analysis = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
-        inputs = replace(inputs, warnings=(*inputs.warnings, *analysis.gone))
+        earlier = look_back(opened, inputs, scores, workspace, workers, started)
+        tables, samples, changes, remarks = infer(
+            config, plan, inputs, scores, recall, workers, baselines=earlier.scores, changes=earlier.changes
+        )
+        external_metrics = _read_external_metrics(plan)
+        if plan.gates:
+            tables |= _judge(opened, inputs, scores, samples, external_metrics, earlier, workers)
+        if earlier.resolver and changes:
+            from rankledger.pipeline.history.since import explain_changes
+
+            verdicts, search = tables.get("verdicts", ()), search_rule(config, workers)
+            tables["changes"] = explain_changes(changes, samples, verdicts, earlier.resolver, search)
+    failed = (  # measures of the user's own have no figures if they fail, and all others have theirs
+        DataWarning(own.dataset, own.model, f"{measure} failed: {reason}", str(measure))
+        for own in scores
+        for measure, reason in own.failed.items()
+    )
+    inputs = replace(inputs, warnings=(*inputs.warnings, *failed, *earlier.data_warnings))
     manifest = build_manifest(
         opened,
         inputs,
-        analysis,
         workspace,
+        baselines=earlier.references,
+        external_metrics=external_metrics,
         evaluation_id=evaluation_id or new_evaluation_id(config.name, started),
         started=started,
         command=command,
@@ -134,10 +152,15 @@ def compute(
         recorded=recorded,
         timings=timings,
     )
-    path = workspace.records.folder / manifest.evaluation_id
-    warnings = (*planned.warnings, *inputs.remarks, *analysis.warnings)
-    tables = analysis.tables.updated(results=results)
-    return Evaluation(manifest, tables, path, is_recorded=False, warnings=warnings, source=(opened, inputs)), inputs
+    evaluation = Evaluation(
+        manifest,
+        Tables({**tables, "results": scores}),
+        workspace.records.folder / manifest.evaluation_id,
+        is_recorded=False,
+        warnings=(*plan.warnings, *inputs.remarks, *remarks, *earlier.warnings),
+        source=(opened, inputs),
+    )
+    return evaluation, earlier
 
 
 @contextmanager
@@ -147,80 +170,117 @@ def _timed(name: str, timings: dict[str, float]) -> Iterator[None]:
     timings[name] = round(time.perf_counter() - begin, 3)
 
 
-def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
-    config = opened.loaded.config
-    measures = {dataset.name: dataset.measures for dataset in opened.planned.datasets}
+def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[tuple[Scores, ...], tuple[Scores, ...]]:
+    """Return the scores by the measures, and those for curves of precision by recall if a page shows them."""
+    config, plan = opened.loaded.config, opened.planned
+    measures = {dataset.name: dataset.measures for dataset in plan.datasets}
     profile = config.conventions.resolved
     clusters = {name: dataset.groups.clusters for name, dataset in inputs.datasets.items()}
     results = score(inputs.joined, measures, profile, workers, clusters=clusters)
     if "ties" in config.sensitivity:
         results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
     scores = {**{result.output: result for result in results}, **inputs.external_scores}
-    sharing = [name for name, model in opened.planned.models.items() if model.shared_seeds]
-    return join_replicates([scores[key] for key in inputs.quality], sharing)
+    sharing = [name for name, model in plan.models.items() if model.shared_seeds]
+    joined = join_replicates([scores[key] for key in inputs.quality], sharing)
+    if not config.report:
+        return joined, ()
+    rankings = (dataset for dataset in plan.datasets if dataset.kind == "rankings")
+    levels = {dataset.name: tuple(map(dataset.defined, recall_levels(profile))) for dataset in rankings}
+    ranked = {key: own for key, own in inputs.joined.items() if key[0] in levels}
+    return joined, join_replicates(score(ranked, levels, profile, workers), sharing)
 
 
-def _write_with_pages(
-    evaluation: Evaluation,
+def _read_external_metrics(plan: Plan) -> dict[str, ExternalMetrics]:
+    metrics: dict[str, ExternalMetrics] = {}
+    for model, file in plan.external_metrics.items():
+        try:
+            from rankledger.pipeline.data.readers import read_external_metrics
+
+            metrics[model] = read_external_metrics(file.shown.path)
+        except InputError as error:
+            metrics[model] = ExternalMetrics(reason=str(error))
+    return metrics
+
+
+@stage("Judging")
+def _judge(
     opened: Opened,
     inputs: Inputs,
-    workspace: Workspace,
-    bugs: list[Exception],
-    *,
-    is_temporary: bool = False,
-) -> Evaluation:
-    """Draw the pages of an evaluation and write its record. A bug in a page costs that page alone."""
-    evaluation = replace(evaluation, is_recorded=True)
-    page: str | None = None
-    query_changes: tuple[QueryChange, ...] = ()
-    query_details: tuple[QueryDetail, ...] = ()
-    warnings: list[str] = []
-    if opened.loaded.config.report or is_temporary:
-        try:
-            with stage("Drawing the page"), _timed("report", evaluation.manifest.timings):
-                drawn, query_changes = new_page(evaluation, opened, inputs, workspace)
-                page, query_details = html(drawn), drawn.details
-        except Exception as error:
-            error.add_note(f"the record is complete but for its page: {evaluation.path}")
-            bugs.append(error)
-            query_changes = ()
+    scores: tuple[Scores, ...],
+    samples: Mapping[str, Sample],
+    external_metrics: Mapping[str, ExternalMetrics],
+    earlier: Earlier,
+    workers: Workers,
+) -> dict[str, Any]:
+    from rankledger.pipeline.gates.errors import looks_after
+    from rankledger.pipeline.gates.evidence import Evidence
+    from rankledger.pipeline.gates.judge import judge
 
-    def compare_nights(record: Evaluation) -> str | None:
-        from rankledger.pipeline.history.compare import changes_since_last_night
-        from rankledger.pipeline.report.html.comparisons import comparison_html
+    config, plan = opened.loaded.config, opened.planned
+    evidence = Evidence.gather(
+        plan,
+        inputs,
+        scores,
+        samples,
+        interval_rule(config),
+        external_metrics,
+        search=search_rule(config, workers),
+        baselines=earlier.baselines,
+        gone=earlier.gone,
+        nights=earlier.failed_nights,
+        night=earlier.night,
+        looks=earlier.looks,
+    )
+    verdicts = judge(plan.gates, evidence)
+    return {"verdicts": verdicts, "looks": looks_after(plan.gates, verdicts, earlier.looks, earlier.night)}
 
-        try:
-            with stage("Comparing with the night before"):
-                changes = changes_since_last_night(record, opened, inputs, workspace)
-                return None if changes is None else comparison_html(changes, in_record=True)
-        except (InputError, OSError) as error:
-            warnings.append(f"not compared with the night before: {error}")
-        except Exception as error:
-            error.add_note(f"the record is complete but for {CHANGES_PAGE}: {record.manifest.evaluation_id}")
-            bugs.append(error)
-        return None
 
-    is_night = opened.loaded.config.report and evaluation.manifest.date is not None and opened.record is None
+def _draw_page(evaluation: Evaluation, workspace: Workspace, bugs: list[Exception]) -> dict[str, Any]:
+    """Return the page and its tables as arguments of `write_record`. A bug in the page costs the page alone."""
+    opened, inputs = evaluation.source
+    try:
+        with stage("Drawing the page"), _timed("report", evaluation.manifest.timings):
+            page, query_changes = new_page(replace(evaluation, is_recorded=True), opened, inputs, workspace)
+            return {"page": html(page), "query_changes": query_changes, "query_details": page.details}
+    except Exception as error:
+        error.add_note(f"the record is complete but for its page: {evaluation.path}")
+        bugs.append(error)
+        return {}
+
+
+def _compare_nights(evaluation: Evaluation, earlier: Earlier, bugs: list[Exception]) -> tuple[Evaluation, str | None]:
+    """Return the page of changes since the night before, with a warning in the evaluation if there can be none."""
+    from rankledger.pipeline.history.compare import changes_since_night
+    from rankledger.pipeline.report.html.comparisons import comparison_html
+
+    try:
+        with stage("Comparing with the night before"):
+            before = next(earlier.resolver.history.nights(), None) if earlier.resolver else None
+            changes = changes_since_night(before, evaluation, *evaluation.source)
+            return evaluation, None if changes is None else comparison_html(changes, in_record=True)
+    except (InputError, OSError) as error:
+        warning = f"not compared with the night before: {error}"
+        return replace(evaluation, warnings=(*evaluation.warnings, warning)), None
+    except Exception as error:
+        error.add_note(f"the record is complete but for {CHANGES_PAGE}: {evaluation.evaluation_id}")
+        bugs.append(error)
+        return evaluation, None
+
+
+@stage("Writing the record")
+def _write(evaluation: Evaluation, opened: Opened, pages: Mapping[str, Any], runs_dir: Path | None) -> Evaluation:
     document = relocate(opened.loaded.document, evaluation.path)
-    with stage("Writing the record"):
-        evaluation = write_record(
-            evaluation,
-            config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
-            query_changes=query_changes,
-            query_details=query_details,
-            page=page,
-            compared=compare_nights if is_night and not is_temporary else None,
-            runs_dir=workspace.runs_dir if opened.is_trusted else None,
-            contents=inputs.contents,
-        )
-    return replace(evaluation, warnings=(*evaluation.warnings, *warnings))
+    written = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return write_record(evaluation, config=written, runs_dir=runs_dir, **pages)
 
 
 @contextmanager
-def write_temporary_record(evaluation: Evaluation, opened: Opened, inputs: Inputs) -> Iterator[Path]:
+def write_temporary_record(evaluation: Evaluation) -> Iterator[Path]:
     """Write an evaluation's record to a temporary folder, which is deleted after the block."""
+    opened, _ = evaluation.source
     with TemporaryDirectory(prefix="rankledger-") as folder:
         workspace = Workspace.open(folder)
         manifest = evaluation.manifest.model_copy(update={"environment": describe_environment(opened)})
         evaluation = replace(evaluation, manifest=manifest, path=workspace.records.folder / evaluation.evaluation_id)
-        yield _write_with_pages(evaluation, opened, inputs, workspace, [], is_temporary=True).path
+        pages = _draw_page(evaluation, workspace, bugs=[])
+        yield _write(evaluation, opened, pages, workspace.runs_dir if opened.is_trusted else None).path

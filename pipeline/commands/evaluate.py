@@ -19,8 +19,8 @@ from rankledger.pipeline.config.sources import Given, GivenPairs
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.data.inputs import Validation, is_kept, read_inputs
 from rankledger.pipeline.data.outputs import left_to_evaluation
-from rankledger.pipeline.history.analysis import check_comparison
 from rankledger.pipeline.history.references import source_of_reference
+from rankledger.pipeline.inference.infer import check_comparison
 from rankledger.pipeline.record.evaluation import Evaluation as Evaluation  # with the methods that are set below
 from rankledger.pipeline.record.mlflow_stores import with_trusted_store
 from rankledger.pipeline.record.workspace import (
@@ -155,7 +155,7 @@ def _open_folder(evaluation: Evaluation) -> Iterator[Path]:
         return
     if not evaluation.source or not evaluation.results:
         raise InputError("no model output was evaluated, so there is nothing to show; see `failures`")
-    with write_temporary_record(evaluation, *evaluation.source) as path:
+    with write_temporary_record(evaluation) as path:
         try:
             yield path
         except InputError as error:  # nobody knows the folder
@@ -250,7 +250,7 @@ def evaluate(
         recorded=record or tracking,
     )
     opened = with_trusted_store(opened, Workspace.open(runs_dir), tracking=tracking)
-    evaluation, _ = evaluate_opened(
+    evaluation = evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs),
         Workspace.open(runs_dir, opened.planned.records),
@@ -309,7 +309,7 @@ def evaluate_config(
     uncached = overrides if record else [*overrides, "execution.cache=false"]
     opened = open_source(source, workspace, overrides=uncached, date=date)
     opened = with_trusted_store(opened, workspace, tracking=tracking and record)
-    evaluation, _ = evaluate_opened(
+    evaluation = evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend, scheduler),
         Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
@@ -340,7 +340,7 @@ def validate(
         loaded.document.refuse([*_failing_metrics(planned)])
     workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
-    check_comparison(opened, inputs, workers)
+    check_comparison(loaded.config, planned, inputs, workers)
     unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
     hints = (loaded.document.finding(*found) for found in (*unlisted, *unpaired_gates(loaded, planned)))
     gate_notes: tuple[str, ...] = ()

@@ -212,7 +212,7 @@ def nightly(
                 say(f"{loaded.config.name} {night} is evaluated again: {points}")
             evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
             claim.begin(evaluation_id)
-            evaluation, _ = evaluate_opened(
+            evaluation = evaluate_opened(
                 opened,
                 workers,
                 workspace,

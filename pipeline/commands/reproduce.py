@@ -392,12 +392,12 @@ def _evaluated(
     workspace = Workspace.open(runs_dir)
     command, evaluation_id = "rankledger reproduce", recorded.evaluation_id
     try:
-        evaluation, inputs = compute(opened, workers, workspace, command, evaluation_id=evaluation_id)
+        evaluation, _ = compute(opened, workers, workspace, command, evaluation_id=evaluation_id)
     except InputError as error:
         return None, error.lines
     written = write_record(evaluation, config="")
     known = {failure.output for failure in recorded.failures}
-    failures = [failure for failure in inputs.failures if failure.output not in known]
+    failures = [failure for failure in evaluation.failures if failure.output not in known]
     return written, tuple(f"{failure.subject}: {failure.reason}" for failure in failures)
 
 

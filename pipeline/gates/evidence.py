@@ -6,14 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS, PlannedGate
-from rankledger.pipeline.data.joined import ModelKey
+from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.data.inputs import Inputs
+from rankledger.pipeline.data.joined import ModelKey, Scores
+from rankledger.pipeline.data.outputs import absent_replicates
+from rankledger.pipeline.data.rows import ExternalMetrics
 from rankledger.pipeline.gates.verdicts import LookKey, Outcome, Verdict, VerdictKey
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
@@ -74,6 +78,39 @@ class Evidence:
     # (Q,) documents of each list, by task; of replicates those of the shortest
     lengths: Mapping[tuple[str, str], npt.NDArray[np.int64]] = field(default_factory=dict)
     compared: Collection[str] = ()  # models that others are compared with, beside gates
+
+    @classmethod
+    def gather(
+        cls,
+        plan: Plan,
+        inputs: Inputs,
+        scores: Sequence[Scores],
+        samples: Mapping[str, Sample],
+        rule: IntervalRule,
+        external_metrics: Mapping[str, ExternalMetrics],
+        **earlier: Any,
+    ) -> Evidence:
+        """Return the evidence of an evaluation. `earlier` has the fields that need earlier evaluations."""
+        counted = scores if any(gate.settings.kind == "complete" for gate in plan.gates) else ()
+        missing, unscored = {}, []
+        for own in counted:
+            lacking, n_gone = samples[own.dataset].lacking, len(earlier["gone"].get(own.dataset, ()))
+            missing[own.dataset, own.model] = inputs.missing_share(own, lacking, n_gone)
+            if (lacking(own) & ~own.missing).any():
+                unscored.append((own.dataset, own.model))
+        return cls(
+            samples=samples,
+            rule=rule,
+            query_ids={own.dataset: own.query_ids for own in scores},
+            missing=missing,
+            unscored=unscored,
+            lengths=inputs.lengths,
+            compared=plan.comparison.rules.baselines if plan.comparison else (),
+            failures=inputs.reasons,
+            external_metrics={name: extra.reason or extra.numbers for name, extra in external_metrics.items()},
+            absent=absent_replicates(inputs.failures, inputs.replicates),
+            **earlier,
+        )
 
     def has(self, dataset: str, measure: Measure) -> bool:
         sample = self.samples.get(dataset)

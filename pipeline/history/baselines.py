@@ -296,9 +296,8 @@ class BaselineResolver:
         n_gone = {} if scores.scores is None else scores.scores.n_gone
         return Baseline(key, label, reasons, first=first, night=night, n_gone=n_gone)
 
-    @cached_property
-    def gone(self) -> Mapping[str, Mapping[str, Evaluation]]:
-        """By dataset, queries that outputs lack and earlier evaluations have, with the latest of these."""
+    def find_gone(self) -> Mapping[str, Mapping[str, Evaluation]]:
+        """Return by dataset the queries that outputs lack and earlier evaluations have, with the latest of these."""
         gone: dict[str, dict[str, Evaluation]] = {}
         for name, dataset in self.datasets.items():
             if not names_no_queries(dataset):

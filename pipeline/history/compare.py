@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeAlias
@@ -20,7 +19,6 @@ from rankledger.pipeline.config.schema import Comparison as Test
 from rankledger.pipeline.data.checks import unequal_judging
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks, Scores
-from rankledger.pipeline.history.analysis import test_rule
 from rankledger.pipeline.history.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.history.changes import (
     ChangeStep,
@@ -32,15 +30,14 @@ from rankledger.pipeline.history.changes import (
     split_change,
 )
 from rankledger.pipeline.history.comparison import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
-from rankledger.pipeline.history.lookup import RecordHistory
 from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.history.references import Pair, References, Sides, open_sides
+from rankledger.pipeline.inference.infer import interval_rule, make_test_rule, search_rule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
 from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
-from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
-from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.tables import ALL, Comparison, PairedScores, SliceChange
 from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.manifest_parts import OPTIONAL
@@ -253,12 +250,11 @@ class _Comparer:
     ) -> None:
         config = sides.candidate.loaded.config
         test = config.comparison or Test(baseline="all_pairs")
-        confidence = config.bootstrap.confidence
         workers = Workers(jobs or config.execution.jobs, config.execution.local_backend)
         self._settings = Settings(config.bootstrap.resamples, config.seed, workers)
-        self._rule = IntervalRule(config.bootstrap.method, confidence)
-        self._search = SearchRule(1 - confidence, config.seed, workers)
-        self._test = test_rule(config, test, workers)
+        self._rule = interval_rule(config)
+        self._search = search_rule(config, workers)
+        self._test = make_test_rule(config, test, workers)
         self._has_primary = test.has_primary
         self._top = top
         self._ranks = ranks
@@ -408,17 +404,13 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
             yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
 
 
-def changes_since_last_night(
-    record: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace
+def changes_since_night(
+    before: Evaluation | None, evaluation: Evaluation, opened: Opened, inputs: Inputs
 ) -> ComparisonReport | None:
-    """Compare an evaluation with the night before it. None if no earlier night has one of its models."""
-    current = replace(opened, record=record)
-    created = datetime.fromisoformat(record.manifest.created)
-    history = RecordHistory(workspace.records, record.manifest.name, created, current.planned.date)
-    before = next(history.nights(), None)
+    """Compare an unrecorded evaluation with the night before. None if that has none of its models."""
     if before is None:
         return None
-    base = open_record(before.path)
+    current = replace(opened, record=replace(evaluation, is_trusted=opened.is_trusted))
     models = before.manifest.models
     pairs = tuple(
         (name, known)
@@ -429,15 +421,14 @@ def changes_since_last_night(
         return None
 
     def ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
-        is_current = kept.record.manifest.evaluation_id == record.manifest.evaluation_id
+        is_current = kept.record.evaluation_id == evaluation.evaluation_id
         known = inputs.ranks(kept.planned.name, model) if is_current else None
         return known or retrieved_ranks(kept, model)
 
-    known = {model for _, model in pairs}
-    gone = [model for model in models if model not in known]
-    remarks = tuple(f"left out: {model!r} is in {before.manifest.evaluation_id} alone" for model in gone)
+    gone = [model for model in models if model not in {known for _, known in pairs}]
+    remarks = tuple(f"left out: {model!r} is in {before.evaluation_id} alone" for model in gone)
     return compare_sides(
-        References((Sides(base, current, pairs),), remarks),
+        References((Sides(open_record(before.path), current, pairs),), remarks),
         ("previous", "last"),
         ranks,
         force=True,

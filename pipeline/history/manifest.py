@@ -22,9 +22,9 @@ from rankledger.pipeline.data.checks import n_without_relevant
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Failure, JudgedOutput
-from rankledger.pipeline.history.analysis import Analysis
+from rankledger.pipeline.data.rows import ExternalMetrics
 from rankledger.pipeline.history.changes import digest_inputs, name_needs
-from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest, TrackingState
+from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest, RecordedBaseline, TrackingState
 from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Environment, Output
 from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.support.environment import at_work, environment
@@ -40,9 +40,10 @@ def describe_environment(opened: Opened) -> Environment:
 def build_manifest(
     opened: Opened,
     inputs: Inputs,
-    analysis: Analysis,
     workspace: Workspace,
     *,
+    baselines: Mapping[str, Mapping[str, RecordedBaseline]],
+    external_metrics: Mapping[str, ExternalMetrics],
     evaluation_id: str,
     started: datetime,
     command: str,
@@ -60,8 +61,8 @@ def build_manifest(
         **_plan(opened.planned),
         **_results(opened, inputs) | at_work(),
         expansions=dict(opened.loaded.document.expansions),
-        baselines={gate: dict(models) for gate, models in analysis.references.items()},
-        external_metrics=dict(analysis.external_metrics),
+        baselines={gate: dict(models) for gate, models in baselines.items()},
+        external_metrics=dict(external_metrics),
         records=remote.url if remote else None,
         tracking=tracking,
         alerts=alerts,

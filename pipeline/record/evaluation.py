@@ -232,6 +232,11 @@ class Evaluation:
         return self.tables["results"]
 
     @property
+    def contents(self) -> Mapping[str, Mapping[str, str]]:
+        """Questions of each dataset, by query, if logs have them and the inputs are in memory."""
+        return self.source[1].contents if self.source else {}
+
+    @property
     def owners(self) -> Mapping[str, str]:
         """Owner of each model that has one."""
         return self.manifest.owners

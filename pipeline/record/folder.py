@@ -11,14 +11,13 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from rankledger.pipeline.gates.verdicts import Verdict
@@ -72,9 +71,8 @@ def write_record(
     query_changes: Sequence[QueryChange] = (),
     query_details: Sequence[QueryDetail] = (),
     page: str | None = None,
-    compared: Callable[[Evaluation], str | None] | None = None,
+    changes_page: str | None = None,
     runs_dir: Path | None = None,
-    contents: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Evaluation:
     """Write a complete record, or nothing.
 
@@ -84,9 +82,8 @@ def write_record(
         query_changes: Queries that moved most.
         query_details: Texts, slices and rankings of these queries.
         page: Text of `report.html`. None if there is none.
-        compared: Function that returns the text of `changes.html` from the record's files.
+        changes_page: Text of `changes.html`. None if there is none.
         runs_dir: Runs folder of the user, whose record it becomes. None for a record of somebody else's config.
-        contents: Questions of each dataset, by query.
 
     Raises:
         OSError: It cannot be written. Nothing is left behind.
@@ -95,21 +92,18 @@ def write_record(
     with partial_beside(path) as partial:
         partial.mkdir(parents=True)
         (partial / "config.yaml").write_text(config, encoding="utf-8")
-        if page is not None:
-            (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
+        for name, text in (("report.html", page), (CHANGES_PAGE, changes_page)):
+            if text is not None:
+                (partial / name).write_text(text, encoding="utf-8", newline="\n")
         write_scores(partial / SCORES, results)
         if replicates := [each for scores in results for each in scores.replicates]:
             write_scores(partial / REPLICATES, replicates)
-        write_contents(partial / CONTENTS, contents)
+        write_contents(partial / CONTENTS, evaluation.contents)
         _write_tables(partial, evaluation)
         if query_changes:
             write_query_changes(partial / "movers.csv", query_changes)
         if query_details:
             write_query_details(partial / "queries.json", query_details)
-        if compared is not None:
-            text = compared(replace(evaluation, path=partial, manifest=_finish(evaluation.manifest, partial)))
-            if text is not None:
-                (partial / CHANGES_PAGE).write_text(text, encoding="utf-8", newline="\n")
         manifest = _finish(evaluation.manifest, partial)
         (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         for file in partial.iterdir():
@@ -121,7 +115,7 @@ def write_record(
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
         _sync(path.parent)
-    return replace(evaluation, manifest=manifest, is_trusted=is_trusted(path.name, digest))
+    return replace(evaluation, manifest=manifest, is_recorded=True, is_trusted=is_trusted(path.name, digest))
 
 
 def _write_tables(folder: Path, evaluation: Evaluation) -> None:

@@ -54,7 +54,9 @@ def write_contents(path: Path, contents: Mapping[str, Mapping[str, str]]) -> Non
 
 
 def read_contents(record: Evaluation, dataset: str) -> dict[str, str]:
-    """Return the questions of a dataset, by query. Empty if the record has none."""
+    """Return the questions of a dataset, by query. Empty if the evaluation has none."""
+    if not record.is_recorded:
+        return dict(record.contents.get(dataset, {}))
     path = record.path / CONTENTS
     if CONTENTS not in record.manifest.files:
         return {}
@@ -119,6 +121,9 @@ def read_scores(record: Evaluation, dataset: str, model: str, measures: Sequence
     Only `measures` that were measured query by query are included, by name: their `definitions` may differ. None if the
     model was not evaluated on the dataset.
     """
+    if not record.is_recorded:
+        results = (own for own in record.results if (own.dataset, own.model) == (dataset, model))
+        return next((_select_measures(own, measures) for own in results), None)
     names = _names_in(record)
     wanted = [measure for measure in measures if str(measure) in names]
     columns = [column for measure in wanted for column in _columns(measure)]
@@ -131,6 +136,22 @@ def read_scores(record: Evaluation, dataset: str, model: str, measures: Sequence
     scores = _scores_of(table, dataset, model, wanted, shared_seeds)
     names = [output.replicate for output in record.manifest.tasks.get((dataset, model), ()) if output.replicate]
     return replace(scores, replicates=tuple(_read_replicate(record, scores, name) for name in names))
+
+
+def _select_measures(scores: Scores, measures: Sequence[Measure]) -> Scores:
+    measured = {str(measure): row for row, measure in enumerate(scores.measures) if measure not in scores.failed}
+    wanted = [measure for measure in measures if str(measure) in measured]
+    rows = [measured[str(measure)] for measure in wanted]
+    return replace(
+        scores,
+        measures=tuple(wanted),
+        values=scores.values[rows],
+        weights=scores.weights[rows],
+        moments={measure: scores.moments[measure] for measure in wanted if measure in scores.moments},
+        figures={},
+        tie_bounds=None,
+        replicates=tuple(_select_measures(own, measures) for own in scores.replicates),
+    )
 
 
 def _read_replicate(record: Evaluation, family: Scores, name: str) -> Scores:
