@@ -19,8 +19,8 @@ from rankledger.pipeline.data.inputs import Inputs, read_inputs
 from rankledger.pipeline.data.joined import DataWarning, Scores
 from rankledger.pipeline.data.rows import ExternalMetrics
 from rankledger.pipeline.delivery.outbox import deliver
-from rankledger.pipeline.history.earlier import Earlier, look_back
 from rankledger.pipeline.history.manifest import build_manifest, describe_environment
+from rankledger.pipeline.history.since import Earlier, explain_changes, look_back
 from rankledger.pipeline.inference.infer import check_comparison, infer, interval_rule, search_rule
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import recall_levels
@@ -128,8 +128,6 @@ def compute(
         if plan.gates:
             tables |= _judge(opened, inputs, scores, samples, external_metrics, earlier, workers)
         if earlier.resolver and changes:
-            from rankledger.pipeline.history.since import explain_changes
-
             verdicts, search = tables.get("verdicts", ()), search_rule(config, workers)
             tables["changes"] = explain_changes(changes, samples, verdicts, earlier.resolver, search)
     failed = (  # measures of the user's own have no figures if they fail, and all others have theirs

@@ -11,11 +11,10 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.config.paths import split_reference
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.history.comparison import PowerLine, PowerPlan, PowerPoint
-from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
+from rankledger.pipeline.history.comparison import Match, PowerPlan, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.history.references import References, Sides, open_sides, record_to_show, skipped
 from rankledger.pipeline.inference.intervals import Resampled, known
-from rankledger.pipeline.inference.power import POWER, Variation
+from rankledger.pipeline.inference.power import POWER, PowerLine, PowerPoint, Variation
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.tables import ALL
@@ -177,9 +176,9 @@ class _Planner:
             variation = None if mark else Variation.of(difference)
             line = PowerLine(
                 match.name,
-                pair.slice,
-                str(match.measures[0]),
                 *models,
+                str(match.measures[0]),
+                pair.slice,
                 n_queries=difference.n_queries,
                 n_clusters=difference.n_clusters,
                 kappa=difference.kappa,
@@ -190,16 +189,21 @@ class _Planner:
             yield line, variation
 
     def _figures(self, difference: Resampled, variation: Variation | None) -> dict[str, Any]:
-        names = ("std_dev", "power", "detectable", "clusters_needed", "queries_needed", "queries_low", "queries_high")
+        powers = ("power", "power_low", "power_high", "detectable")
+        names = ("std_dev", *powers, "clusters_needed", "queries_needed", "queries_low", "queries_high")
         if variation is None:
             return dict.fromkeys(names)
         ends = variation.ends(self._confidence)
         needed = [each.needed(self._distance, self._alpha, self._power) for each in (variation, *ends)]
         queries = [-(-n_clusters * difference.n_queries // difference.n_clusters) for n_clusters in needed]
-        power = variation.power(difference.n_clusters, self._distance, self._alpha)
-        detectable = known(variation.detectable(difference.n_clusters, self._alpha, self._power))
-        figures = (math.sqrt(variation.variance), power, detectable, needed[0], *queries)
-        return dict(zip(names, figures, strict=True))
+        power = self._powers(variation, difference.n_clusters)
+        return dict(zip(names, (math.sqrt(variation.variance), *power, needed[0], *queries), strict=True))
+
+    def _powers(self, variation: Variation, n_clusters: int) -> tuple[float | None, ...]:
+        """Return the power, the ends of its interval, and the detectable sum."""
+        less, more = variation.ends(self._confidence)
+        powers = (each.power(n_clusters, self._distance, self._alpha) for each in (variation, more, less))
+        return (*powers, known(variation.detectable(n_clusters, self._alpha, self._power)))
 
     def points(self, planned: Sequence[Planned]) -> Iterator[PowerPoint]:
         curves: dict[tuple[str, str], list[tuple[PowerLine, Variation]]] = {}
@@ -214,13 +218,10 @@ class _Planner:
 
     def _point(self, line: PowerLine, variation: Variation, n_queries: int) -> PowerPoint:
         n_clusters = max(2, round(n_queries * line.n_clusters / line.n_queries))
-        names = line.dataset, line.slice, line.measure, line.model, line.baseline
-        if n_clusters < LEAST_CLUSTERS:
-            return PowerPoint(*names, n_queries, n_clusters, None, None, None, None)
-        less, more = variation.ends(self._confidence)
-        power, low, high = (each.power(n_clusters, self._distance, self._alpha) for each in (variation, more, less))
-        detectable = known(variation.detectable(n_clusters, self._alpha, self._power))
-        return PowerPoint(*names, n_queries, n_clusters, power, low, high, detectable)
+        is_planned = n_clusters >= LEAST_CLUSTERS
+        powers = self._powers(variation, n_clusters) if is_planned else (None, None, None, None)
+        names = line.dataset, line.model, line.baseline, line.measure, line.slice
+        return PowerPoint(*names, n_queries, n_clusters, *powers)
 
 
 def _mark(difference: Resampled) -> str:

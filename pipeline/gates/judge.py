@@ -19,7 +19,6 @@ from typing import TypeAlias
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS, GateKind, PlannedGate
 from rankledger.pipeline.data.joined import count_short
-from rankledger.pipeline.gates.difference import DifferenceGate
 from rankledger.pipeline.gates.evidence import (
     ROUNDING,
     Evidence,
@@ -31,8 +30,7 @@ from rankledger.pipeline.gates.evidence import (
     outcome_of_slice,
 )
 from rankledger.pipeline.gates.intervals import name_subject
-from rankledger.pipeline.gates.limits import CompleteGate, ExtraGate, LimitGate
-from rankledger.pipeline.gates.query_drop import QueryDropGate
+from rankledger.pipeline.gates.kinds import CompleteGate, DifferenceGate, ExtraGate, LimitGate, QueryDropGate
 from rankledger.pipeline.gates.verdicts import BLOCKING, Effect, Outcome, Verdict
 from rankledger.pipeline.inference.tables import ALL
 

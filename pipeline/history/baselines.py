@@ -96,25 +96,17 @@ def _pairs(dataset: DatasetInput) -> set[tuple[str, str]]:
     return {*zip(query_ids, doc_ids.to_pylist(), strict=True)}
 
 
-@dataclass(frozen=True, eq=False)
-class BaselineScores:
-    """Scores of one model of a record on a current dataset, None if none can be compared, with reasons."""
-
-    scores: Scores | None  # None if no measure can be compared
-    reasons: Mapping[Measure, str] = field(default_factory=dict)  # against the other measures
-
-
 def baseline_scores(
     record: Evaluation, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
-) -> BaselineScores:
-    """Return the scores of a record's model on the current queries, recorded or computed again."""
+) -> tuple[Scores | None, Mapping[Measure, str]]:
+    """Return a record's scores on the current queries, None if there are none, and the reasons against measures."""
     if (record.manifest.name_then(dataset.name, dataset.was), model) not in record.manifest.tasks:
         reason = f"{model!r} was not evaluated on {dataset.name!r} {record.manifest.where}"
-        return BaselineScores(None, dict.fromkeys(measures, reason))
+        return None, dict.fromkeys(measures, reason)
     recorded, differing = recorded_scores(record, model, dataset, measures, current)
     rescored_now, reasons = _rescored_on_current(record, model, dataset, differing, current)
     parts = [scores for scores in (recorded, rescored_now) if scores is not None and scores.measures]
-    return BaselineScores(_together(parts) if parts else None, reasons)
+    return _together(parts) if parts else None, reasons
 
 
 def recorded_scores(
@@ -265,7 +257,7 @@ class BaselineResolver:
         self.datasets = {dataset.name: dataset for dataset in planned.datasets}
         self._tracking = tracking
         self._accepted = accepted
-        self._scored: dict[tuple[str, RecordedModel], BaselineScores] = {}
+        self._scored: dict[tuple[str, RecordedModel], tuple[Scores | None, Mapping[Measure, str]]] = {}
         self._resolved: dict[tuple[Reference, str], Resolved] = {}
         with stage("Looking back"):
             self.baselines = {
@@ -277,7 +269,7 @@ class BaselineResolver:
 
     @property
     def scores(self) -> tuple[Scores, ...]:
-        return tuple(found.scores for found in self._scored.values() if found.scores is not None)
+        return tuple(scores for scores, _ in self._scored.values() if scores is not None)
 
     def _baseline(self, gate: PlannedGate, against: Reference, dataset: str, model: str) -> Baseline:
         if against.record is None:
@@ -287,13 +279,13 @@ class BaselineResolver:
         if resolved.record is None:
             return Baseline("", against.text, dict.fromkeys(gate.measures, resolved.reason), first=resolved.first)
         key = RecordedModel(resolved.model, digest_of(resolved.record.path))
-        scores = self._scores(resolved.record, self.datasets[dataset], key)
-        reasons = {measure: why for measure, why in scores.reasons.items() if measure in gate.measures}
+        scores, reasons = self._scores(resolved.record, self.datasets[dataset], key)
+        reasons = {measure: why for measure, why in reasons.items() if measure in gate.measures}
         first = dataset in self._new_datasets(against, resolved, [dataset])
         manifest = resolved.record.manifest
         label = f"{resolved.model} in {manifest.evaluation_id}"
         night = manifest.label if resolved.model == model else f"{resolved.model} {manifest.where}"
-        n_gone = {} if scores.scores is None else scores.scores.n_gone
+        n_gone = {} if scores is None else scores.n_gone
         return Baseline(key, label, reasons, first=first, night=night, n_gone=n_gone)
 
     def find_gone(self) -> Mapping[str, Mapping[str, Evaluation]]:
@@ -375,14 +367,15 @@ class BaselineResolver:
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]
 
-    def _scores(self, record: Evaluation, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
+    def _scores(
+        self, record: Evaluation, dataset: PlannedDataset, model: RecordedModel
+    ) -> tuple[Scores | None, Mapping[Measure, str]]:
         key = dataset.name, model
         if key not in self._scored:
             gates = [gate for gate in self.planned.gates if gate.against and gate.against.record]
             measures = [measure for measure in dataset.measures if any(measure in gate.measures for gate in gates)]
-            found = baseline_scores(record, model.model, dataset, measures, self.current)
-            scores = None if found.scores is None else replace(found.scores, record=model.manifest_sha256)
-            self._scored[key] = replace(found, scores=scores)
+            scores, reasons = baseline_scores(record, model.model, dataset, measures, self.current)
+            self._scored[key] = scores and replace(scores, record=model.manifest_sha256), reasons
         return self._scored[key]
 
     def _new_datasets(self, reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
@@ -433,9 +426,7 @@ class RecordedDataset:
         return self.record.manifest.comparability(self.planned.name, str(measure))
 
     def store(self, profile: Profile | None = None) -> OutputStore:
-        """Return the cached outputs on the dataset under a profile, from the config's cache or the one beside the
-        records.
-        """
+        """Return the cached outputs on the dataset under a profile."""
         store = OutputCache(self.opened.planned.cache or self.record.path.parent.parent / "cache")
         files = self.record.manifest.datasets[self.planned.name].inputs
         return output_store(self.planned, files, (profile or self.profile).conventions, store)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +25,6 @@ from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import OPTIONAL, Definition, Environment
 from rankledger.pipeline.support.errors import shorten
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.history.comparison import Cause, ChangePart
 
 DEPTH = 10  # documents of a list that are shown
 _TITLE = 160  # characters
@@ -144,39 +140,6 @@ def digest_inputs(
     if dataset.cluster:
         digests["clusters"] = [dataset.cluster, [file.digest for file in files.get("queries", ())]]
     return {kind: hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest() for kind, own in digests.items()}
-
-
-@dataclass(frozen=True)
-class ChangeStep:
-    """One change of the inputs."""
-
-    cause: Cause
-    figure: float | None  # after this step; None if nobody can tell
-    reason: str = ""  # why nobody can tell
-
-
-def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.0) -> tuple[ChangePart, ...]:
-    """Return the parts of a change, which add up to the last figure less the first.
-
-    The steps before and after an unknown figure are one part with several causes. `sign` is -1 if lower is better.
-
-    Reference:
-        Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition the joint
-        effect of two changes goes to the later one.
-    """
-    from rankledger.pipeline.history.comparison import ChangePart  # here, because an evaluation splits no change
-
-    parts: list[ChangePart] = []
-    causes: list[Cause] = []
-    reasons: list[str] = []
-    for step in steps:
-        causes.append(step.cause)
-        if step.figure is None:
-            reasons.append(step.reason)
-            continue
-        parts.append(ChangePart(tuple(causes), sign * (step.figure - before), "; ".join(dict.fromkeys(reasons))))
-        before, causes, reasons = step.figure, [], []
-    return tuple(parts)
 
 
 def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:

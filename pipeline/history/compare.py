@@ -20,17 +20,20 @@ from rankledger.pipeline.data.checks import unequal_judging
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks, Scores
 from rankledger.pipeline.history.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
-from rankledger.pipeline.history.changes import (
+from rankledger.pipeline.history.changes import ShownDataset, changed_queries, counted_scores, oriented, query_details
+from rankledger.pipeline.history.comparison import (
+    Cause,
+    ChangeSplit,
     ChangeStep,
-    ShownDataset,
-    changed_queries,
-    counted_scores,
-    oriented,
-    query_details,
+    ComparisonReport,
+    DatasetFigure,
+    Match,
+    leading_measures,
+    match_datasets,
+    night_label,
+    record_pairs,
     split_change,
 )
-from rankledger.pipeline.history.comparison import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
-from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.history.references import Pair, References, Sides, open_sides
 from rankledger.pipeline.inference.infer import interval_rule, make_test_rule, search_rule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
@@ -68,7 +71,7 @@ def _split(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
     conventions = [side.profile.conventions for side in (match.before, match.after)]
     before, after = (_figure(own, measure, rules) for own, rules in zip(scores, conventions, strict=True))
     sign = -1.0 if measure.metric.direction == "lower" else 1.0
-    steps = [*_steps(match, pair, measure, rescored), ChangeStep("output", after)]
+    steps = [*_steps(match, pair, measure, rescored), ("output", after, "")]
     parts = split_change(before, steps, sign=sign)
     return ChangeSplit(match.name, *pair, str(measure), before, after, sign * (after - before), parts)
 
@@ -85,18 +88,18 @@ def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
 
     base, both = match.scores[pair][0], match.query_ids
     if match.n_removed:
-        yield ChangeStep("queries removed", *_known(_figure(base, measure, match.before.profile.conventions, both)))
+        yield "queries removed", *_known(_figure(base, measure, match.before.profile.conventions, both))
     if match.differs_by(measure, "definition"):
-        yield ChangeStep("definition", *figure("old judgments", both))
+        yield "definition", *figure("old judgments", both)
     rejudged = match.differs_by(measure, "judgments")
     if rejudged or match.differs_by(measure, "excluded documents"):  # the two change together
         judged = figure("new judgments", both)
         cause: Cause = "judgments" if rejudged else "excluded documents"
-        yield ChangeStep(cause, *(figure("new judgments of both", both) if judged[0] is None else judged))
+        yield cause, *(figure("new judgments of both", both) if judged[0] is None else judged)
     if match.n_added:
-        yield ChangeStep("queries added", *figure("new judgments", None))
+        yield "queries added", *figure("new judgments", None)
     if match.differs_by(measure, *OPTIONAL):
-        yield ChangeStep("documents", *figure("new judgments", None))
+        yield "documents", *figure("new judgments", None)
 
 
 def _rescored(match: Match, model: str, by: str) -> Scores | str:

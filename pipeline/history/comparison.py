@@ -1,13 +1,28 @@
-"""Results of a comparison of two records, and of a plan by one. Positive changes and differences are better."""
+"""Results of a comparison of two records, and the scores that the two have in common. Positive changes are better."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.checks import content_warning, rename_by_content
+from rankledger.pipeline.data.dataset import describe, group_queries
+from rankledger.pipeline.data.joined import Groups, Scores
+from rankledger.pipeline.data.outputs import refuse_changed
+from rankledger.pipeline.data.rows import short_digest
+from rankledger.pipeline.history.baselines import RecordedDataset
+from rankledger.pipeline.history.changes import definition_differences
+from rankledger.pipeline.history.references import Pair, Sides, measure_among
+from rankledger.pipeline.inference.power import PowerLine, PowerPoint
 from rankledger.pipeline.inference.tables import (
     ALL,
     Comparison,
@@ -17,8 +32,13 @@ from rankledger.pipeline.inference.tables import (
     RankedDocument,
     SliceChange,
     frame,
+    lead_among,
 )
 from rankledger.pipeline.record.evaluation import QueryDetail
+from rankledger.pipeline.record.manifest_parts import OPTIONAL, InputChange
+from rankledger.pipeline.record.scores import SCORES, read_contents, read_scores
+from rankledger.pipeline.record.workspace import Opened, refuse_foreign_inputs
+from rankledger.pipeline.support.errors import InputError, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +46,9 @@ if TYPE_CHECKING:
 Cause: TypeAlias = Literal[
     "queries removed", "definition", "judgments", "excluded documents", "queries added", "documents", "output"
 ]
+
+ChangeStep: TypeAlias = tuple[Cause, float | None, str]
+"""A change of the inputs, the figure after it, and the reason why that is None."""
 
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -115,6 +138,28 @@ class ChangeSplit(ModelPair):
     after: float
     change: float
     parts: tuple[ChangePart, ...]
+
+
+def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.0) -> tuple[ChangePart, ...]:
+    """Return the parts of a change, which add up to the last figure less the first.
+
+    The steps before and after an unknown figure are one part with several causes. `sign` is -1 if lower is better.
+
+    Reference:
+        Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition the joint
+        effect of two changes goes to the later one.
+    """
+    parts: list[ChangePart] = []
+    causes: list[Cause] = []
+    reasons: list[str] = []
+    for cause, figure, reason in steps:
+        causes.append(cause)
+        if figure is None:
+            reasons.append(reason)
+            continue
+        parts.append(ChangePart(tuple(causes), sign * (figure - before), "; ".join(dict.fromkeys(reasons))))
+        before, causes, reasons = figure, [], []
+    return tuple(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,77 +269,6 @@ class ComparisonReport:
         return pd.DataFrame(rows, columns=[*names, "causes", "amount", "reason"])
 
 
-@dataclass(frozen=True)
-class PowerRow:
-    """Difference that is planned, and its queries.
-
-    Attributes:
-        dataset: Dataset name.
-        slice: `all`, or `column=value` of the queries table.
-        measure: Measure as it is written.
-        model: Model that is compared.
-        baseline: Model that it is compared with.
-        n_queries: Queries that are defined in both: those of the record, or an assumed number.
-        n_clusters: Clusters of these queries, or the queries if there are no clusters.
-    """
-
-    dataset: str
-    slice: str
-    measure: str
-    model: str
-    baseline: str
-    n_queries: int
-    n_clusters: int
-
-
-@dataclass(frozen=True)
-class PowerLine(PowerRow):
-    """Queries that one difference needs. Values are None if nothing can be planned.
-
-    Attributes:
-        std_dev: Standard deviation of the clusters' differences.
-        kappa: Effective number of clusters behind it.
-        power: Probability that the record's number of queries passes.
-        detectable: Minimum sum of margin and change at which they pass with the wanted power.
-        clusters_needed: Clusters that pass with the wanted power.
-        queries_needed: Queries of these clusters, if clusters are as large as in the record.
-        queries_low: Lower end of the interval of `queries_needed`, because the standard deviation is an estimate.
-        queries_high: Upper end.
-        mark: Reason why nothing can be planned: `replicates` differ, so that more queries are not enough, `few` (under
-            30 clusters), `sparse` (a few clusters decide the variance), `degenerate` (all clusters differ alike), or
-            empty.
-        reason: Reason in a sentence, and the action.
-    """
-
-    std_dev: float | None
-    kappa: float
-    power: float | None
-    detectable: float | None
-    clusters_needed: int | None
-    queries_needed: int | None
-    queries_low: int | None
-    queries_high: int | None
-    mark: str = ""
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class PowerPoint(PowerRow):
-    """Point of a power curve.
-
-    Attributes:
-        power: Probability that they pass. None if there are fewer than 30 clusters.
-        power_low: Lower end of its interval.
-        power_high: Upper end.
-        detectable: Minimum sum of margin and change at which they pass with the wanted power. None likewise.
-    """
-
-    power: float | None
-    power_low: float | None
-    power_high: float | None
-    detectable: float | None
-
-
 @dataclass(frozen=True, eq=False)
 class PowerPlan:
     """Number of queries that a gate needs.
@@ -344,3 +318,209 @@ def night_label(night: str | None, *, year: bool = False) -> str:
         return night or ""
     text = f"{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]}"
     return f"{text} {day.year}" if year else text
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Dataset of both sides with their scores, and the measures that both have per query."""
+
+    before: RecordedDataset
+    after: RecordedDataset
+    scores: Mapping[Pair, tuple[Scores, Scores]]
+    measures: tuple[Measure, ...]
+    contents: str = ""  # warning on query ids with other contents
+
+    @property
+    def name(self) -> str:
+        return self.after.planned.name
+
+    @cached_property
+    def query_ids(self) -> npt.NDArray[np.object_]:
+        before, after = next(iter(self.scores.values()))
+        known = set(before.query_ids.tolist())
+        return np.array([query_id for query_id in after.query_ids.tolist() if query_id in known], dtype=object)
+
+    @property
+    def n_removed(self) -> int:
+        return len(next(iter(self.scores.values()))[0].query_ids) - len(self.query_ids)
+
+    @property
+    def n_added(self) -> int:
+        return len(next(iter(self.scores.values()))[1].query_ids) - len(self.query_ids)
+
+    @cached_property
+    def differences(self) -> Mapping[Measure, tuple[InputChange, ...]]:
+        """Differing inputs besides outputs and queries, by measure."""
+        found = {}
+        for measure in self.measures:
+            then, now = (side.comparability(measure) for side in (self.before, self.after))
+            found[measure] = tuple(change for change in then.differences(now) if change.kind != "queries")
+        return found
+
+    def differs_by(self, measure: Measure, *kinds: str) -> bool:
+        return any(change.kind in kinds for change in self.differences[measure])
+
+    def unlike(self) -> Iterator[str]:
+        kinds = {change.kind for changes in self.differences.values() for change in changes}
+        if "judgments" in kinds:
+            judged = [file for side in (self.before, self.after) for file in side.files_of("judgments", "ratings")[:1]]
+            digests = [short_digest(file.digest) for file in judged]
+            yield f"{self.name}: the judgments differ ({' and '.join(digests)})"
+        if "excluded documents" in kinds:
+            excluded = [_excluded(side) for side in (self.before, self.after)]
+            yield f"{self.name}: the excluded documents differ ({' and '.join(excluded)})"
+        if self.n_removed or self.n_added:
+            yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
+        for kind in OPTIONAL:
+            if names := [str(measure) for measure in self.measures if self.differs_by(measure, kind)]:
+                yield f"{self.name}: the {kind} differ, which count in {', '.join(names)}"
+        redefined = [str(measure) for measure in self.measures if self.differs_by(measure, "definition")]
+        for line in definition_differences(
+            self.before.record.manifest, self.after.record.manifest, redefined, self.name
+        ):
+            yield f"{self.name}: the definitions differ: {line}"
+
+    def shared(self, pair: Pair) -> tuple[Scores, Scores]:
+        before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
+        return before, after
+
+    def comparable(self) -> Match | None:
+        measures = tuple(measure for measure in self.measures if not self.differences[measure])
+        return replace(self, measures=measures) if measures else None
+
+    def only(self, measure: Measure) -> Match:
+        return replace(self, measures=(measure,))
+
+    @cached_property
+    def unchanged(self) -> tuple[Pair, ...]:
+        """Pairs of models with the same score and weight by every measure on each query of both."""
+        return tuple(pair for pair in self.scores if _are_equal(*self.shared(pair)))
+
+    def changed(self) -> Match | None:
+        changed = {pair: scores for pair, scores in self.scores.items() if pair not in self.unchanged}
+        return replace(self, scores=changed) if changed else None
+
+    def paired(self) -> tuple[list[Scores], dict[tuple[str, str], Pair]]:
+        """Return the scores of every model on the queries of both under unique names, and the pairs of these names."""
+        results: dict[str, Scores] = {}
+        pairs: dict[tuple[str, str], Pair] = {}
+        for pair in self.scores:
+            model, baseline = f"{self.after.record.path}#{pair[0]}", f"{self.before.record.path}#{pair[1]}"
+            theirs, ours = self.shared(pair)
+            results |= {model: replace(ours, model=model), baseline: replace(theirs, model=baseline)}
+            pairs[model, baseline] = pair
+        return [*results.values()], pairs
+
+    def groups(self) -> Groups:
+        planned = self.after.planned
+        if planned.queries is None:
+            return Groups()
+        refuse_foreign_inputs(self.after.opened)
+        queries = planned.queries.shown
+        refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
+        table = readers.read_queries(queries, further=planned.shown.group_columns, others=True)
+        return group_queries(self.query_ids, table, planned.cluster, planned.slices)
+
+
+def _excluded(side: RecordedDataset) -> str:
+    parts = [short_digest(file.digest) for file in side.files_of("exclude")[:1]]
+    parts += ["exclude_self"] if side.planned.exclude_self else []
+    if side.planned.seen == "remove":
+        parts += [f"seen: remove, {short_digest(file.digest)}" for file in side.files_of("interactions")[:1]]
+    return " with ".join(parts) or "none"
+
+
+def match_datasets(sides: Sides) -> tuple[Match, ...]:
+    """Return the datasets on which two models were evaluated on both sides, with common queries and measures."""
+    before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
+    matches = [
+        _match(RecordedDataset(sides.base, base), RecordedDataset(sides.candidate, after), sides.pairs)
+        for after in sides.candidate.planned.datasets
+        if (base := before.get(after.name) or before.get(after.was or ""))
+    ]
+    return tuple(match for match in matches if match.scores and match.measures and len(match.query_ids))
+
+
+def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> Match:
+    asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
+    scores: dict[Pair, tuple[Scores, Scores]] = {}
+    then, now = (read_contents(side.record, after.planned.name) for side in (before, after))
+    ids, n_differing = rename_by_content(then, now)
+    for model, baseline in pairs:
+        ours = read_scores(after.record, after.planned.name, model, asked)
+        theirs = read_scores(before.record, before.planned.name, baseline, asked)
+        if ours is not None and theirs is not None:
+            scores[model, baseline] = (theirs.renamed(ids), ours)
+    for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
+        if any(not np.array_equal(one.query_ids, own[0].query_ids) for one in own):
+            different = f"models have scores of different queries of '{shorten(side.planned.name)}'"
+            raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
+    measured = [set(side.measures) for both in scores.values() for side in both]
+    name, warning = after.planned.name, ""
+    if n_differing:
+        warning = f"{name}: {content_warning(now, n_differing, 'in the base', paired=bool(ids))}"
+    return Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)), warning)
+
+
+def _are_equal(one: Scores, other: Scores) -> bool:
+    pairs = [(one.values, other.values), (one.weights, other.weights)]
+    pairs += [(own, other.moments.get(measure, own)) for measure, own in one.moments.items()]
+    return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
+
+
+def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:
+    column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
+    columns = [column_of[query_id] for query_id in query_ids.tolist()]
+    rows = [scores.measures.index(measure) for measure in measures]
+    moments = {measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures}
+    if len(columns) < len(scores.query_ids):
+        moments |= {measure: np.full_like(own, np.nan) for measure, own in moments.items() if not measure.has_slices}
+    return replace(
+        scores,
+        query_ids=query_ids,
+        measures=tuple(measures),
+        values=scores.values[np.ix_(rows, columns)],
+        weights=scores.weights[np.ix_(rows, columns)],
+        missing=scores.missing[columns],
+        moments=moments,
+        replicates=tuple(_only(replicate, query_ids, measures) for replicate in scores.replicates),
+    )
+
+
+def leading_measures(
+    matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure], lacking: str = "the two do not both have"
+) -> dict[str, Measure]:
+    """Return the leading measure of each dataset that has it: the asked one, else the lead measure or the first."""
+    shared: dict[str, list[Measure]] = {}
+    for match in matches:
+        own = shared.setdefault(match.name, [*match.measures])
+        shared[match.name] = [measure for measure in own if measure in match.measures]
+    if asked is None:
+        chosen = {name: lead_among(lead.get(name), own) for name, own in shared.items()}
+        return {name: measure for name, measure in chosen.items() if measure is not None}
+    known = dict.fromkeys(str(measure) for own in shared.values() for measure in own)
+    written = measure_among(asked, known, lacking)
+    return {dataset: measure for dataset, own in shared.items() for measure in own if str(measure) == written}
+
+
+def record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:
+    """Yield the pairs of records whose models were compared."""
+    for sides, matches in matched:
+        if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
+            yield RecordPair(_side(base, sides.base), _side(candidate, sides.candidate), models)
+
+
+def _side(reference: str, opened: Opened) -> Side:
+    assert opened.record is not None, "a reference means a record"
+    record = opened.record
+    git = record.manifest.environment.git
+    return Side(
+        reference=reference,
+        evaluation_id=record.manifest.evaluation_id,
+        record=record.path,
+        created=record.manifest.created,
+        commit=git.commit if git else None,
+        dirty=git is not None and git.dirty,
+        name=record.manifest.name,
+        night=record.manifest.date,
+    )

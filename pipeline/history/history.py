@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from rankledger.pipeline.gates.verdicts import Verdict, overall_effect
 from rankledger.pipeline.history.references import last_record, measure_among, name_of_evaluation, spelled
-from rankledger.pipeline.inference.changepoints import Changepoint, FalseSteps, LevelChange, find_changepoints
+from rankledger.pipeline.inference.changepoints import SeriesSteps, find_changepoints
 from rankledger.pipeline.inference.tables import ALL, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import RecordEntry, scan_earlier, scan_records
@@ -70,30 +69,19 @@ class Night:
     n_undefined: int = 0
 
 
-@dataclass(frozen=True)
-class Series:
-    """Nights of a model on a dataset.
+@dataclass(frozen=True, kw_only=True)
+class Series(SeriesSteps):
+    """Nights of a model on a dataset, with the attributes of `SeriesSteps`.
 
     Attributes:
         dataset: Dataset name. `*` for the mean of all datasets.
         model: Model name.
         nights: Nights, oldest first. At least one has a figure.
-        steps: Steps of the level, oldest first.
-        noise: Variation of nights in their standard errors. 0 if outputs stay and every change is a step, None if there
-            are too few nights to tell steps.
-        correlation: Correlation of successive nights, from 0 to 0.99, as a first-order autoregression. None if unknown.
-        false_steps: Rate of false steps in series of about as many nights. Empty if there was no test.
-        n_different: Number of nights with different figures if `noise` is None.
     """
 
     dataset: str
     model: str
     nights: tuple[Night, ...]
-    steps: tuple[LevelChange, ...]
-    noise: float | None
-    correlation: float | None
-    false_steps: tuple[FalseSteps, ...] = ()
-    n_different: int = 0
 
 
 @dataclass(frozen=True)
@@ -331,23 +319,15 @@ def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: st
 
 def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
     nights = tuple(_of_task(task, evaluations))
-    with_figures = [night for night in nights if night.estimate is not None]
-    breaks = [place for place, night in enumerate(with_figures) if night.breaks]
-    changes = find_changepoints(
-        [night.estimate for night in with_figures if night.estimate is not None],
-        [night.std_error for night in with_figures],
-        breaks,
+    figures = {place: night.estimate for place, night in enumerate(nights) if night.estimate is not None}
+    shown = [nights[place] for place in figures]
+    steps = find_changepoints(
+        [night.date for night in shown],
+        [*figures.values()],
+        [night.std_error for night in shown],
+        [place for place, night in enumerate(shown) if night.breaks],
     )
-    ends = sorted({*(step.place for step in changes.steps), *breaks, len(with_figures)})
-    return Series(
-        *task,
-        nights=nights,
-        steps=tuple(_dated(step, ends[bisect_right(ends, step.place)], with_figures) for step in changes.steps),
-        noise=changes.noise,
-        correlation=changes.correlation,
-        false_steps=changes.false_steps,
-        n_different=changes.n_different,
-    )
+    return Series(**vars(steps), dataset=task[0], model=task[1], nights=nights)
 
 
 def _of_task(task: Task, evaluations: Iterable[HistoryEntry]) -> Iterator[Night]:
@@ -394,16 +374,3 @@ def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator
     yield from before.rests_on.get(dataset, nothing).differences(after.rests_on.get(dataset, nothing))
     if before.version != after.version:
         yield InputChange("rankledger", before.version, after.version)
-
-
-def _dated(step: Changepoint, end: int, nights: Sequence[Night]) -> LevelChange:
-    return LevelChange(
-        date=nights[step.place].date,
-        earliest=nights[step.earliest].date,
-        latest=nights[step.latest].date,
-        n_nights=end - step.place,
-        before=step.before,
-        after=step.after,
-        std_error=step.std_error,
-        tier=step.tier,
-    )

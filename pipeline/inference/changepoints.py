@@ -25,6 +25,7 @@ Reference:
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -120,28 +121,23 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Changepoint:
-    """Change of the level."""
-
-    place: int  # first night of the new level, the most likely one, as a place in the series
-    earliest: int  # first night that it may be
-    latest: int
-    before: float  # level since the step before, a mean weighted by precision
-    after: float
-    std_error: float  # of the change, if nights are as correlated as they seem to be; 0 if there is no noise
-    tier: Tier  # `step` if it is significant against correlated noise, too
-
-
-@dataclass(frozen=True)
 class SeriesSteps:
-    """Steps of a series."""
+    """Steps of a series.
 
-    noise: float | None  # in standard errors of nights; 0 if every change is a step; None if nights are too few to tell
-    steps: tuple[Changepoint, ...] = ()
-    correlation: float | None = None  # of successive nights, from 0 to 0.99; None if there is no noise, or none known
-    # how often a series like it shows a step though it has none; empty likewise
+    Attributes:
+        steps: Steps of the level, oldest first.
+        noise: Variation of nights in their standard errors. 0 if outputs stay and every change is a step, None if there
+            are too few nights to tell steps.
+        correlation: Correlation of successive nights, from 0 to 0.99, as a first-order autoregression. None if unknown.
+        false_steps: Rate of false steps in series of about as many nights. Empty if there was no test.
+        n_different: Number of nights with different figures if `noise` is None.
+    """
+
+    steps: tuple[LevelChange, ...]
+    noise: float | None
+    correlation: float | None = None
     false_steps: tuple[FalseSteps, ...] = ()
-    n_different: int = 0  # if nights are too few to tell, how many have different figures
+    n_different: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,29 +158,37 @@ class _StepBounds(NamedTuple):
 
 
 def find_changepoints(
-    figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()
+    nights: Sequence[str], figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()
 ) -> SeriesSteps:
     """Return the steps of a series. No step spans a break."""
     if not len(figures):
-        return SeriesSteps(None)
+        return SeriesSteps((), None)
     stretches = _stretches(np.array(figures, dtype=np.float64), _fill_gaps(std_errors), breaks)
     n_moved = sum(len(stretch.places) - 1 for stretch in stretches)
     n_pairs = len(figures) - len(stretches)
+    steps: dict[int, LevelChange] = {}
     if 2 * n_moved < n_pairs and n_moved < max(FEWEST_NIGHTS - 1, n_pairs / _LASTING):
-        return SeriesSteps(0.0, tuple(step for stretch in stretches for step in _every_change(stretch)))
+        for stretch in stretches:
+            at = range(1, len(stretch.places))
+            steps |= _describe_steps(stretch, at, [_StepBounds(i, i, "step") for i in at], 0.0, 0.0, nights)
+        return SeriesSteps(_count_nights(steps, breaks, len(figures)), 0.0)
     if n_moved < FEWEST_NIGHTS - 1:
-        return SeriesSteps(None, n_different=n_moved + 1)
+        return SeriesSteps((), None, n_different=n_moved + 1)
     n_nights = n_moved + len(stretches)
     noise = float(_noise([_differences(stretch.figures, stretch.std_errors) for stretch in stretches]))
     clipped = [
         replace(stretch, figures=_clip_outliers(stretch.figures, noise * stretch.std_errors)) for stretch in stretches
     ]
     correlation = float(_correlation([(stretch.figures, stretch.std_errors) for stretch in clipped], n_nights))
-    steps: list[Changepoint] = []
     for stretch, own in zip(stretches, clipped, strict=True):
         bounds = _bounds(own, noise, correlation, n_nights)
-        steps += _describe_steps(stretch, _locate_steps(own, bounds), bounds, noise, correlation)
-    return SeriesSteps(noise, tuple(steps), correlation, _false_steps(n_nights))
+        steps |= _describe_steps(stretch, _locate_steps(own, bounds), bounds, noise, correlation, nights)
+    return SeriesSteps(_count_nights(steps, breaks, len(figures)), noise, correlation, _false_steps(n_nights))
+
+
+def _count_nights(steps: Mapping[int, LevelChange], breaks: Sequence[int], n_nights: int) -> tuple[LevelChange, ...]:
+    ends = sorted({*steps, *breaks, n_nights})
+    return tuple(replace(step, n_nights=ends[bisect_right(ends, place)] - place) for place, step in steps.items())
 
 
 def critical_excess(n_nights: int) -> float:
@@ -326,11 +330,6 @@ def _lengths(n_nights: int) -> list[int]:
     return [length for length in grown if length < n_nights] + [n_nights] if n_nights > 1 else []
 
 
-def _every_change(stretch: _ComparableNights) -> Iterator[Changepoint]:
-    at = range(1, len(stretch.places))
-    yield from _describe_steps(stretch, at, [_StepBounds(i, i, "step") for i in at], noise=0.0, correlation=0.0)
-
-
 def _bounds(stretch: _ComparableNights, noise: float, correlation: float, n_nights: int) -> list[_StepBounds]:
     scanned = list(_scan(stretch.figures[np.newaxis], stretch.std_errors))
     against: dict[Tier, float] = {"step": correlation, "step or drift": 0.0}
@@ -373,21 +372,31 @@ def _likeliest(stretch: _ComparableNights, begin: int, bounds: _StepBounds, end:
 
 
 def _describe_steps(
-    stretch: _ComparableNights, at: Sequence[int], bounds: Sequence[_StepBounds], noise: float, correlation: float
-) -> Iterator[Changepoint]:
+    stretch: _ComparableNights,
+    at: Sequence[int],
+    bounds: Sequence[_StepBounds],
+    noise: float,
+    correlation: float,
+    nights: Sequence[str],
+) -> dict[int, LevelChange]:
+    """Return the steps by the place of their first night, without the number of their nights."""
     levels, weights = _levels(stretch, at)
     lasting = np.diff([0, *at, len(stretch.places)])
+    steps = {}
     for i, own in enumerate(bounds):
         inflation = float(_inflation(lasting[i], lasting[i + 1], correlation))
-        yield Changepoint(
-            place=int(stretch.places[at[i]]),
-            earliest=int(stretch.places[own.earliest]),
-            latest=int(stretch.places[own.latest]),
+        place = int(stretch.places[at[i]])
+        steps[place] = LevelChange(
+            date=nights[place],
+            earliest=nights[stretch.places[own.earliest]],
+            latest=nights[stretch.places[own.latest]],
+            n_nights=0,
             before=float(levels[i]),
             after=float(levels[i + 1]),
             std_error=noise * inflation * math.sqrt(1 / weights[i] + 1 / weights[i + 1]),
             tier=own.tier,
         )
+    return steps
 
 
 def _levels(stretch: _ComparableNights, at: Sequence[int]) -> tuple[Floats, Floats]:

@@ -75,16 +75,6 @@ def infer(
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, Sample], list[FigureChange], list[str]]:
     """Resample every dataset once, and compute all tables but those of gates and earlier records.
 
-    Args:
-        config: Settings of the resamples and tests.
-        plan: Pairs of models and lead measures.
-        inputs: Datasets and outputs.
-        scores: Scores of the evaluation.
-        recall: Scores for curves of precision by recall.
-        workers: Workers that add up the resamples.
-        baselines: Scores of earlier records that gates compare with.
-        changes: Changes since earlier records to test.
-
     Returns:
         Tables by name, samples by dataset, the changes with their figures, and remarks on the slice search.
     """

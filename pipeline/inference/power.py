@@ -14,6 +14,7 @@ from rankledger.metrics.block import Floats
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
+from rankledger.pipeline.inference.tables import ModelPair
 
 POWER = 0.8
 """How often the least detectable difference is detected."""
@@ -171,3 +172,53 @@ def _compute_reach(alpha: float, n: int, kappa: float, acceleration: float) -> f
     if kappa >= ENOUGH:
         return _reach(alpha, n - 1, acceleration)
     return t_quantile(1 - alpha / 2, kappa - 1) if kappa >= 2 else math.inf  # what decides then is wide
+
+
+@dataclass(frozen=True)
+class PowerPoint(ModelPair):
+    """Power of a gate to pass a difference with a number of queries.
+
+    Attributes:
+        slice: `all`, or `column=value` of the queries table.
+        n_queries: Queries that are defined in both: those of the record, or an assumed number.
+        n_clusters: Clusters of these queries, or the queries if there are no clusters.
+        power: Probability that they pass. None if nothing can be planned, or for fewer than 30 clusters.
+        power_low: Lower end of its interval, because the standard deviation is an estimate.
+        power_high: Upper end.
+        detectable: Minimum sum of margin and change at which they pass with the wanted power. None likewise.
+    """
+
+    slice: str
+    n_queries: int
+    n_clusters: int
+    power: float | None
+    power_low: float | None
+    power_high: float | None
+    detectable: float | None
+
+
+@dataclass(frozen=True)
+class PowerLine(PowerPoint):
+    """Queries that one difference needs. Values are None if nothing can be planned.
+
+    Attributes:
+        std_dev: Standard deviation of the clusters' differences.
+        kappa: Effective number of clusters behind it.
+        clusters_needed: Clusters that pass with the wanted power.
+        queries_needed: Queries of these clusters, if clusters are as large as in the record.
+        queries_low: Lower end of the interval of `queries_needed`.
+        queries_high: Upper end.
+        mark: Reason why nothing can be planned: `replicates` differ, so that more queries are not enough, `few` (under
+            30 clusters), `sparse` (a few clusters decide the variance), `degenerate` (all clusters differ alike), or
+            empty.
+        reason: Reason in a sentence, and the action.
+    """
+
+    std_dev: float | None
+    kappa: float
+    clusters_needed: int | None
+    queries_needed: int | None
+    queries_low: int | None
+    queries_high: int | None
+    mark: str = ""
+    reason: str = ""

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
-from rankledger.pipeline.history.comparison import PowerLine, PowerPlan, PowerPoint, RecordPair
+from rankledger.pipeline.history.comparison import PowerPlan, RecordPair
+from rankledger.pipeline.inference.power import PowerLine, PowerPoint
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import Block, Section, Words, write_charts

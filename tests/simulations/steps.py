@@ -123,8 +123,10 @@ def powers(n_nights: int, sizes: tuple[float, ...], lasting: tuple[int, ...], *,
 
 
 def _tier_at(figures: Floats, night: int) -> Tier | None:
-    steps = find_changepoints(figures.tolist(), [1.0] * len(figures)).steps
-    return next((step.tier for step in steps if step.earliest <= night <= step.latest), None)
+    steps = find_changepoints(
+        [f"{place:03}" for place in range(len(figures))], figures.tolist(), [1.0] * len(figures)
+    ).steps
+    return next((step.tier for step in steps if int(step.earliest) <= night <= int(step.latest)), None)
 
 
 def table() -> str:

@@ -25,7 +25,7 @@ from rankledger.pipeline.report.text_table import number, printable, short_text
 from rankledger.pipeline.support.text import counted, to_cell
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.history.comparison import PowerPoint
+    from rankledger.pipeline.inference.power import PowerPoint
 
 Cell = str | float | int | None
 

@@ -271,4 +271,4 @@ def _series(pages: Sequence[Page], dataset: str, measure: str, model: str) -> Se
         named = str(page.manifest.date or ""), page.evaluation.evaluation_id
         mark = line.mark if line else ""
         nights.append(Night(*named, *ends, None, line.n_queries if line else 0, mark, None, "", None, breaks))
-    return Series(dataset, model, tuple(nights), (), None, None)
+    return Series((), None, dataset=dataset, model=model, nights=tuple(nights))

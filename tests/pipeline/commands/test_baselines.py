@@ -4,16 +4,17 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import rankledger
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.inputs import read_inputs
 from rankledger.pipeline.data.joined import Scores
-from rankledger.pipeline.history.baselines import BaselineScores, CurrentEvaluation, baseline_scores
+from rankledger.pipeline.history.baselines import CurrentEvaluation, baseline_scores
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace, open_source
 from rankledger.pipeline.support.parallel import Workers
@@ -43,6 +44,11 @@ def remove_outputs(record: Path) -> None:
             Path(file.path).unlink()
 
 
+class Against(NamedTuple):
+    scores: Scores | None
+    reasons: Mapping[Measure, str]
+
+
 def recalled(
     folder: Path,
     collection: Collection,
@@ -50,20 +56,20 @@ def recalled(
     record: Path,
     model: str = "dense",
     **sections: Any,
-) -> BaselineScores:
+) -> Against:
     return held_against(
         write_config(folder / "current", {"web": collection}, suites, **sections), record, model, folder
     )
 
 
-def held_against(config: Path, record: Path, model: str, folder: Path) -> BaselineScores:
+def held_against(config: Path, record: Path, model: str, folder: Path) -> Against:
     workspace = Workspace.open(folder / "runs")
     opened = open_source(config, workspace)
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers(), cache=OutputCache(folder / "runs" / "cache"))
     (dataset,) = opened.planned.datasets
     current = CurrentEvaluation(profile, inputs, Workers(), workspace)
-    return baseline_scores(read_record(record), model, dataset, dataset.measures, current)
+    return Against(*baseline_scores(read_record(record), model, dataset, dataset.measures, current))
 
 
 def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Scores:
@@ -72,7 +78,7 @@ def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[s
     return next(result for result in evaluation.results if result.model == "dense")
 
 
-def assert_same(found: BaselineScores, expected: Scores) -> None:
+def assert_same(found: Against, expected: Scores) -> None:
     assert found.reasons == {}
     assert found.scores is not None
     assert found.scores.query_ids.tolist() == expected.query_ids.tolist()

@@ -1,19 +1,14 @@
 """Steps of nightly figures: found where they were planted, and seldom where none were."""
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from rankledger.pipeline.inference import changepoints
-from rankledger.pipeline.inference.changepoints import (
-    FEWEST_NIGHTS,
-    SeriesSteps,
-    critical_excess,
-    find_changepoints,
-    greatest_excess,
-)
+from rankledger.pipeline.inference.changepoints import FEWEST_NIGHTS, SeriesSteps, critical_excess, greatest_excess
 from tests.simulations import steps
 
 N = 120
@@ -25,7 +20,14 @@ def nightly(seed: int = 0, n_nights: int = N) -> np.ndarray:
 
 
 def places(found: SeriesSteps) -> list[int]:
-    return [step.place for step in found.steps]
+    return [int(step.date) for step in found.steps]
+
+
+def find_changepoints(
+    figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()
+) -> SeriesSteps:
+    """Return the steps of nights that are named by their places."""
+    return changepoints.find_changepoints([f"{place:03}" for place in range(len(figures))], figures, std_errors, breaks)
 
 
 def likelihood_ratio(figures: np.ndarray, std_errors: np.ndarray, noise: float) -> float:
@@ -108,7 +110,7 @@ def test_planted_steps_are_found_with_their_levels():
     found = find_changepoints(figures, np.ones(N))
 
     assert places(found) == [40, 80]
-    assert all(step.earliest <= step.place <= step.latest for step in found.steps)
+    assert all(step.earliest <= step.date <= step.latest for step in found.steps)
     up, down = found.steps
     assert up.after - up.before == pytest.approx(6.0, abs=4 * up.std_error)
     assert down.after - down.before == pytest.approx(-9.0, abs=4 * down.std_error)
@@ -149,7 +151,7 @@ def test_a_night_far_off_is_no_step(night, off):
 def test_a_level_of_four_nights_stays_when_nights_are_clipped(place):
     found = find_changepoints(nightly() + (np.arange(N) >= place) * 20.0, np.ones(N))
 
-    assert [(step.place, step.tier) for step in found.steps] == [(place, "step")]
+    assert [(int(step.date), step.tier) for step in found.steps] == [(place, "step")]
 
 
 def autoregression(seed: int, share: float, n_series: int = 1, n_nights: int = N) -> np.ndarray:
@@ -235,7 +237,10 @@ def test_still_series_change_at_every_change():
     found = find_changepoints(figures, [0.02] * 25, [20])
 
     assert found.noise == 0.0
-    assert [(s.place, s.earliest, s.latest, s.std_error) for s in found.steps] == [(10, 10, 10, 0), (15, 15, 15, 0)]
+    assert [(int(s.date), int(s.earliest), int(s.latest), s.std_error) for s in found.steps] == [
+        (10, 10, 10, 0),
+        (15, 15, 15, 0),
+    ]
     assert found.steps[1].before == pytest.approx(0.4 + 1e-9, abs=1e-15)
     assert found.steps[1].after == 0.5
 
@@ -264,7 +269,7 @@ def test_nights_that_repeat_an_output_raise_no_alarm(share):
 
 
 def test_rounding_is_no_change():
-    assert find_changepoints([0.4, 0.4 + 1e-16, 0.4 - 1e-15, 0.4] * 5, [0.02] * 20) == SeriesSteps(0.0)
+    assert find_changepoints([0.4, 0.4 + 1e-16, 0.4 - 1e-15, 0.4] * 5, [0.02] * 20) == SeriesSteps((), 0.0)
 
 
 def test_nights_that_repeat_the_one_before_count_once():
@@ -279,9 +284,9 @@ def test_nights_that_repeat_the_one_before_count_once():
 def test_too_few_nights_tell_nothing():
     figures = [0.0, 0.1, -0.1, 0.05, 90.0, 90.1, 89.9, 90.05]
 
-    assert find_changepoints([], []) == SeriesSteps(None)
+    assert find_changepoints([], []) == SeriesSteps((), None)
     too_few = FEWEST_NIGHTS - 1
-    assert find_changepoints(figures[:too_few], [1.0] * too_few) == SeriesSteps(None, n_different=too_few)
+    assert find_changepoints(figures[:too_few], [1.0] * too_few) == SeriesSteps((), None, n_different=too_few)
     assert places(find_changepoints(figures, [1.0] * FEWEST_NIGHTS)) == [4]
 
 

@@ -32,7 +32,7 @@ def night(number: int, estimate: float | None = 0.4, **changes: Any) -> Night:
 
 
 def history(*nights: Night, direction: str = "higher", model: str = "bm25", **changes: Any) -> History:
-    series = Series("web", model, nights, (), 0.25, 0.01, RATES)
+    series = Series((), 0.25, 0.01, RATES, dataset="web", model=model, nights=nights)
     return History("nightly", "ap", direction, (replace(series, **changes),))
 
 

@@ -133,7 +133,7 @@ def test_a_history_is_a_line_per_series():
     night = Night("2026-11-19", "a", 0.4, 0.3, 0.5, 0.01, 300, "", None, "", None)
     later = replace(night, date="2026-11-20", estimate=0.45, change=0.05)
     step = LevelChange("2026-11-20", "2026-11-20", "2026-11-20", 1, 0.4, 0.45, 0.001)
-    series = Series("web", "dense", (night, later), (step,), 1.0, None)
+    series = Series((step,), 1.0, None, dataset="web", model="dense", nights=(night, later))
     history = History("nightly", "ap", "higher", (series,), ("left out: 1 evaluation that repeats an earlier one",))
     text = markdown([replace(page(estimates("web", FIGURES)), history=(history,))])
 

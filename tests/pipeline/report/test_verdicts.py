@@ -266,7 +266,9 @@ def test_a_history_prints_a_line_per_night():
         return Night(date, "id", estimate, None, None, None, 40, "", None, gates, None, failure=failure)
 
     nights = (night("2026-11-20", 0.5, "pass"), night("2026-11-21", None, ""), night("2026-11-22", None, "", "gone"))
-    history = History("nightly", "ap", "higher", (Series("web", "bm25", nights, (), None, None),), ("a remark",))
+    history = History(
+        "nightly", "ap", "higher", (Series((), None, None, dataset="web", model="bm25", nights=nights),), ("a remark",)
+    )
 
     assert str(history).splitlines() == [
         "<History of ap in nightly: 1 series>",

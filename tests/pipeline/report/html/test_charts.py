@@ -279,7 +279,7 @@ def night(number: int, estimate: float | None = 0.4, **changes: Any) -> Night:
 
 
 def series(*shown: Night, steps: tuple[LevelChange, ...] = ()) -> Series:
-    return Series("web", "bm25", shown, steps, 1.0, None)
+    return Series(steps, 1.0, None, dataset="web", model="bm25", nights=shown)
 
 
 def test_a_night_has_its_figure_and_interval():

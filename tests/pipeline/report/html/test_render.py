@@ -60,7 +60,7 @@ def marked(value: Any) -> Any:
 
 def history() -> History:
     nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
-    series = Series("web", "dense", nights, (), None, None)
+    series = Series((), None, None, dataset="web", model="dense", nights=nights)
     return History("nightly", "ndcg@10", "higher", (series,), ("a remark",))
 
 

@@ -335,7 +335,7 @@ def trend(model: str, *figures: float, breaks: tuple[InputChange, ...] = ()) -> 
         Night(f"2026-11-0{n}", "", own, own - 0.1, own + 0.1, 0.05, 100, "", None, "", None)
         for n, own in enumerate(figures, start=1)
     ]
-    return Series("web", model, (*nights[:-1], replace(nights[-1], breaks=breaks)), (), None, None)
+    return Series((), None, None, dataset="web", model=model, nights=(*nights[:-1], replace(nights[-1], breaks=breaks)))
 
 
 def since_accepted(model: str, difference: float) -> ChangeSince:
@@ -366,7 +366,7 @@ def test_a_first_night_has_no_nights():
 
 def test_a_series_opens_to_its_nights():
     nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
-    series = Series("web", "dense", nights, (), None, None)
+    series = Series((), None, None, dataset="web", model="dense", nights=nights)
     found = History("nightly", "ndcg@10", "higher", (series,), ("a night is left out",))
     section = history(page(history=(found,)))
 

@@ -73,7 +73,7 @@ def nights(name: str) -> Chart | None:
     )
     last = Night("2026-11-21", "id", None, None, None, None, 9, "", None, "", None, (), name)
     step = LevelChange("2026-11-20", name, "2026-11-21", 1, 0.4, 0.6, 0.01)
-    return charts.nights(Series(name, name, (first, second, last), (step,), 1.0, None), "ap")
+    return charts.nights(Series((step,), 1.0, None, dataset=name, model=name, nights=(first, second, last)), "ap")
 
 
 EVERY = [scatter, precision_recall, judged_by_rank, by_cutoff, nights]
