@@ -72,10 +72,7 @@ class Earlier:
 def look_back(
     opened: Opened, inputs: Inputs, scores: Sequence[Scores], workspace: Workspace, workers: Workers, started: datetime
 ) -> Earlier:
-    """Return what gates, changes and pages need of the evaluations before `started`.
-
-    An evaluation that repeats a record looks back from when that began.
-    """
+    """Return what gates, changes and pages need of earlier evaluations. A repeat of a record sees what that saw."""
     config, plan, is_repeat = opened.loaded.config, opened.planned, opened.record is not None
     as_of = datetime.fromisoformat(opened.record.manifest.created) if opened.record else started
     night = night_of(plan.date, as_of)
