@@ -14,12 +14,23 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TextIO,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from rankledger.pipeline.gates.verdicts import SpentLooks, Verdict
 from rankledger.pipeline.inference.tables import QueryChange, RankedDocument
@@ -157,7 +168,7 @@ def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
 
 
 _DETAILS = 1_000_000  # bytes of queries.json
-_DetailsFile: TypeAlias = dict[Literal["queries"], tuple[QueryDetail, ...]]
+_DetailsFile: TypeAlias = Annotated[dict[Literal["queries"], tuple[QueryDetail, ...]], Field(min_length=1)]
 
 
 def fitting_details(details: Iterable[QueryDetail]) -> tuple[QueryDetail, ...]:
