@@ -257,10 +257,13 @@ def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
             ("q1", "d1", 0.5),
         ],
         "no rows; give some": {"q1": {}},
-        "no column 'doc_id' among query_id, score; needed are query_id, doc_id, score": table[["query_id", "score"]],
-        "no column 'query_id' among q, d, hits; needed are query_id, doc_id, score: rename 'q' to 'query_id', 'd' to "
-        "'doc_id'": table.set_axis(["q", "d", "hits"], axis=1),
-        "no column 'query_id' among 0, 1, 2; its columns have no names; name them, such as query_id, doc_id, score": (
+        "no column 'doc_id' among query_id, score; name its columns query_id, doc_id, score": table[
+            ["query_id", "score"]
+        ],
+        "no column 'query_id' among q, d, hits; name its columns query_id, doc_id, score": (
+            table.set_axis(["q", "d", "hits"], axis=1)
+        ),
+        "no column 'query_id' among 0, 1, 2; name its columns query_id, doc_id, score": (
             table.set_axis([0, 1, 2], axis=1)
         ),
         "none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both in the same "
@@ -518,7 +521,7 @@ def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
     runs = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
     logged = {run.data.tags.get("rankledger.model"): run.data.metrics for run in runs}
     summary = evaluation.summary.query("slice == 'all' and measure == 'ap'").set_index("model")["estimate"]
-    assert {model: logged[model]["measures/ap"] for model in MODELS} == summary.to_dict()
+    assert {model: logged[model]["ap"] for model in MODELS} == summary.to_dict()
     assert evaluation.record is not None
     assert evaluation.untracked is None
 

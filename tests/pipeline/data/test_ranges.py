@@ -102,7 +102,7 @@ def outputs(draw: st.DrawFn) -> tuple[str, bytes]:
     if layout == "parquet":
         return ".parquet", data
     lines = data.split(b"\n")
-    for _ in range(draw(st.integers(0, 2))):
+    if draw(st.booleans()):  # of two bad lines, ranges and the whole may find another one first
         at = draw(st.integers(0, len(lines) - 1))
         junk = draw(st.sampled_from([b"", b"", b"broken", b"q1\tb\tinf", b"q1 Q0 b 1 1e99 t", b"# a comment"]))
         lines.insert(at, junk)
