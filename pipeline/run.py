@@ -210,8 +210,7 @@ def _judge(
     earlier: Earlier,
     workers: Workers,
 ) -> dict[str, Any]:
-    from rankledger.pipeline.gates.errors import looks_after
-    from rankledger.pipeline.gates.evidence import Evidence
+    from rankledger.pipeline.gates.evidence import Evidence, looks_after
     from rankledger.pipeline.gates.judge import judge
 
     config, plan = opened.loaded.config, opened.planned

@@ -99,8 +99,7 @@ def plan(record: str, csv_file: str | None, html_file: str | None, form: str | N
         rankledger plan --name quickstart --measure ndcg@10 --margin 0.01
         rankledger plan last#dense --against last#bm25 --margin 0 --change 0.02
     """
-    from rankledger.pipeline.commands.plan import plan, write_curve
-    from rankledger.pipeline.report.plans import plan_data, plan_html, plan_markdown, plan_tables
+    from rankledger.pipeline.commands.plan import plan, plan_data, plan_html, plan_markdown, plan_tables, write_curve
     from rankledger.pipeline.report.verdicts import write_text
 
     found = plan(record, **arguments)

@@ -345,7 +345,7 @@ def validate(
     hints = (loaded.document.finding(*found) for found in (*unlisted, *unpaired_gates(loaded, planned)))
     gate_notes: tuple[str, ...] = ()
     if planned.gates:
-        from rankledger.pipeline.gates.errors import false_alarm_rate, small_slices
+        from rankledger.pipeline.gates.evidence import false_alarm_rate, small_slices
 
         groups = {name: dataset.groups for name, dataset in inputs.datasets.items()}
         confidence = loaded.config.bootstrap.confidence

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS, PlannedGate
-from rankledger.pipeline.gates.errors import errors_of
-from rankledger.pipeline.gates.evidence import Baseline, Subject, new_verdict, outcome_of_slice
+from rankledger.pipeline.gates.evidence import Baseline, Subject, errors_of, new_verdict, outcome_of_slice
 from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, bounded_interval, exact_interval, known, tail_end

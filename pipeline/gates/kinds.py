@@ -12,12 +12,13 @@ import numpy as np
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Looks, PlannedGate
 from rankledger.pipeline.config.values import Share
-from rankledger.pipeline.gates.errors import count_look, errors_of
 from rankledger.pipeline.gates.evidence import (
     ROUNDING,
     Evidence,
     GateJudge,
     Subject,
+    count_look,
+    errors_of,
     list_slices,
     name_unit,
     new_verdict,

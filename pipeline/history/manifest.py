@@ -189,7 +189,7 @@ def _own_metrics(planned: Plan) -> dict[str, dict[str, Any]]:
     measures = (measure for dataset in planned.datasets for measure in dataset.measures)
     if not (own := {measure.metric.name: measure.metric for measure in measures if measure.metric.code}):
         return {}
-    from rankledger.pipeline.record.metrics import describe_metric
+    from rankledger.pipeline.record.manifest_parts import describe_metric
 
     return {name: describe_metric(metric) for name, metric in own.items()}
 

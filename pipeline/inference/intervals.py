@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.distributions import beta_quantile, t_quantile
-from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError
+from rankledger.pipeline.inference.ratios import ReplicateEffects, TotalError
 
 Method: TypeAlias = Literal["bca+t", "bca", "percentile", "basic"]
 

@@ -20,14 +20,12 @@ from rankledger.pipeline.data.joined import Groups, ModelKey, Scores
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.ratios import (
     MANY_CLUSTERS,
+    ComponentEstimates,
     QueryContributions,
     RatioEstimate,
+    ReplicateEffects,
     Where,
     contributions_of,
-)
-from rankledger.pipeline.inference.replicates import (
-    ComponentEstimates,
-    ReplicateEffects,
     estimate_components,
     mean_effects,
 )

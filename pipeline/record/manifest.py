@@ -334,7 +334,7 @@ class Manifest(Part):
 
     def _wrong_metrics(self) -> Iterator[str]:
         if self.own_metrics:
-            from rankledger.pipeline.record.metrics import restore_metric  # here, because most records have none
+            from rankledger.pipeline.record.manifest_parts import restore_metric  # here, because most records have none
 
             for name, described in self.own_metrics.items():
                 try:

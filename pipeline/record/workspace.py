@@ -246,7 +246,7 @@ def open_record(
 def _own_metrics(record: Evaluation) -> Mapping[str, Metric]:
     if not record.manifest.own_metrics:
         return {}
-    from rankledger.pipeline.record.metrics import restore_metric
+    from rankledger.pipeline.record.manifest_parts import restore_metric
 
     return {name: restore_metric(name, **described) for name, described in record.manifest.own_metrics.items()}
 

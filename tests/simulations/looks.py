@@ -8,7 +8,7 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Looks, PlannedGate
-from rankledger.pipeline.gates.errors import errors_of
+from rankledger.pipeline.gates.evidence import errors_of
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from tests.simulations.samples import markdown
 from tests.support.gate_evidence import planned_gate

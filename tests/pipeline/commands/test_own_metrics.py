@@ -16,7 +16,7 @@ from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.commands.browse import measures
 from rankledger.pipeline.config.own_metrics import own_metric, try_metric
-from rankledger.pipeline.record.metrics import describe_metric, restore_metric
+from rankledger.pipeline.record.manifest_parts import describe_metric, restore_metric
 from rankledger.pipeline.support.own_code import find_code
 from tests.support.blocks import judged_block
 from tests.support.each import each

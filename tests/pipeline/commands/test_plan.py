@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import rankledger
+from rankledger.pipeline.commands.plan import notes
 from rankledger.pipeline.history.comparison import PowerPlan
 from rankledger.pipeline.inference.power import PowerLine
-from rankledger.pipeline.report.plans import notes
 from rankledger.pipeline.support.errors import InputError
 from tests.support.nights import write_config
 

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.delivery.mlflow.figures import NAME_LIMIT, Metrics, RecordMetrics, name_uniquely
-from rankledger.pipeline.delivery.mlflow.runs import PARAM_LIMIT, TAG_LIMIT
+from rankledger.pipeline.delivery.mlflow.runs import (
+    NAME_LIMIT,
+    PARAM_LIMIT,
+    TAG_LIMIT,
+    Metrics,
+    RecordMetrics,
+    name_uniquely,
+)
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import ChangeSince, Comparison, Estimate, SliceChange
 from rankledger.pipeline.record.evaluation import Evaluation

@@ -12,8 +12,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Looks, PlannedGate
 from rankledger.pipeline.config.values import Share
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.gates.errors import errors_of, false_alarm_rate, looks_after, small_slices
-from rankledger.pipeline.gates.evidence import Evidence
+from rankledger.pipeline.gates.evidence import Evidence, errors_of, false_alarm_rate, looks_after, small_slices
 from rankledger.pipeline.gates.intervals import simultaneous
 from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.gates.verdicts import LookCount, Verdict

@@ -11,7 +11,7 @@ from scipy import stats
 
 from rankledger.pipeline.inference import paired
 from rankledger.pipeline.inference.intervals import interval
-from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError, estimate_components, mean_effects
+from rankledger.pipeline.inference.ratios import ReplicateEffects, TotalError, estimate_components, mean_effects
 from rankledger.pipeline.inference.samples import Pair, pool
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.scoring import average_replicates

@@ -21,8 +21,8 @@ from rankledger.pipeline.inference.changepoints import LevelChange
 from rankledger.pipeline.inference.tables import CurvePoint, Estimate, PairedScores, QueryChange
 from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.html import charts, differences
+from rankledger.pipeline.report.html.blocks import Drawing, Panel, limits_around, ticks
 from rankledger.pipeline.report.html.charts import Chart
-from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
 from tests.pipeline.report.html.chart_contents import words
 
 HOSTILE = [
