@@ -10,17 +10,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
-    "files": 190,
-    "lines": 54_100,
-    "code": 38_200,
-    "docstrings": 7_100,
-    "records": 306,
-    "mirrored": 28,
+    "files": 170,
+    "lines": 52_960,
+    "code": 37_400,
+    "docstrings": 7_020,
+    "records": 268,
+    "mirrored": 11,
     "cycle": 0,
     "upward": 0,
-    "closure": 142,
+    "closure": 123,
     "parameters": 14,
-    "test_lines": 79_950,
+    "test_lines": 72_120,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",

@@ -349,17 +349,13 @@ _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not gre
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(ModelPair):
     """Two models on the same queries by one measure: a row of `comparisons.csv`.
 
     Figures are None if there are none.
 
     Attributes:
-        dataset: Dataset name.
         slice: `all`, or `column=value` of the queries table.
-        measure: Measure as it is written.
-        model: Model that is compared.
-        baseline: Model that it is compared with.
         estimate: Model's figure over the queries that are defined in both.
         baseline_estimate: Baseline's figure over the same queries.
         difference: Model's figure less the baseline's, the other way round if lower is better.
@@ -388,11 +384,7 @@ class Comparison:
         correction: Correction of the p-value: `maxt`, `holm`, `bh` or `none`. Empty if there is no test.
     """
 
-    dataset: str
     slice: str
-    measure: str
-    model: str
-    baseline: str
     estimate: float | None
     baseline_estimate: float | None
     difference: float | None
@@ -461,26 +453,18 @@ class RankedDocument:
 
 
 @dataclass(frozen=True)
-class QueryChange:
+class QueryChange(ModelPair):
     """Query whose score changed.
 
     Attributes:
-        dataset: Dataset name.
-        model: Candidate's model.
-        baseline: Base's model.
         query_id: Query id.
-        measure: Measure.
         before: Score in the base.
         after: Score in the candidate.
         change: Oriented difference.
         documents: Relevant documents, the candidate's first. None if their ranks were not kept.
     """
 
-    dataset: str
-    model: str
-    baseline: str
     query_id: str
-    measure: str
     before: float
     after: float
     change: float

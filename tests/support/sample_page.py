@@ -158,7 +158,7 @@ def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
         verdicts=(verdict(), verdict(gate="floor", model="bm25", outcome="pass", effect="pass", reference=None)),
     )
     documents = (RankedDocument("d1", 2.0, 3, 17), RankedDocument("d2", 1.0, None, 1))
-    moved = QueryChange("web", "dense", "bm25", "q1", "ndcg@10", 1.0, 0.25, -0.75, documents)
+    moved = QueryChange("web", "dense", "bm25", "ndcg@10", "q1", 1.0, 0.25, -0.75, documents)
     scores = np.array([1.0, 0.5]), np.array([0.25, 0.5])
     queries = np.array(["q1", "q2"], dtype=object)
     plain = Page(

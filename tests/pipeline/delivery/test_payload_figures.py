@@ -27,7 +27,7 @@ from tests.support.manifests import record_of_tables, whole
 
 LIMIT = 200
 DIFFERENCE = Comparison(
-    *("web", "all", "ndcg@10", "dense", "bm25", 0.5, 0.4, 0.1, 0.05, 0.15, 0.02, 0.001, 0.004),
+    *("web", "dense", "bm25", "ndcg@10", "all", 0.5, 0.4, 0.1, 0.05, 0.15, 0.02, 0.001, 0.004),
     *("1 test", 0.3, 3, 2, 1, 0.06, 6, 6),
 )
 

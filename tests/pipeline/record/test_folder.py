@@ -491,9 +491,9 @@ def test_what_is_written_is_read_again(queries):
 
 
 def test_a_row_per_document(tmp_path):
-    moved = QueryChange("web", "dense", "bm25", "q1", "ap", 0.5, 1.0, 0.5, (RankedDocument("d1", 2.0, None, 1),))
-    unknown = QueryChange("web", "dense", "bm25", "q2", "ap", 0.5, 0.25, -0.25, None)
-    empty = QueryChange("web", "dense", "bm25", "q3", "judged@5", 0.5, 0.25, -0.25, ())
+    moved = QueryChange("web", "dense", "bm25", "ap", "q1", 0.5, 1.0, 0.5, (RankedDocument("d1", 2.0, None, 1),))
+    unknown = QueryChange("web", "dense", "bm25", "ap", "q2", 0.5, 0.25, -0.25, None)
+    empty = QueryChange("web", "dense", "bm25", "judged@5", "q3", 0.5, 0.25, -0.25, ())
     write_query_changes(tmp_path / "movers.csv", [moved, unknown, empty])
 
     assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n") == [
@@ -506,7 +506,7 @@ def test_a_row_per_document(tmp_path):
 
 
 def test_spreadsheets_show_ids_and_compute_none(tmp_path):
-    moved = QueryChange("web", "@m", "'b", "+1", "ap", 0.5, 0.25, -0.25, (RankedDocument("=1+1", 2.0, None, 1),))
+    moved = QueryChange("web", "@m", "'b", "ap", "+1", 0.5, 0.25, -0.25, (RankedDocument("=1+1", 2.0, None, 1),))
     write_query_changes(tmp_path / "movers.csv", [moved])
 
     assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n")[1] == (

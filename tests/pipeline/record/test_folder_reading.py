@@ -38,7 +38,7 @@ SUITES = {
 ESTIMATE = Estimate("web", "bm25", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
 DENSE = Estimate("web", "dense", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
 COMPARISON = Comparison(
-    *("web", "market=de, at", "ap", "dense", "bm25", 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
+    *("web", "dense", "bm25", "ap", "market=de, at", 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
     *('all 6 tests of "web"', None, 3, 0, 4, None, 7, 5, "sparse", "t"),
 )
 VERDICT = Verdict(

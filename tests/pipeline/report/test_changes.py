@@ -45,7 +45,7 @@ DOCUMENTS = (
     RankedDocument("fourth", 1.0, 5, 6),
     RankedDocument("never", 1.0, None, None),
 )
-QUERY = QueryChange("web", "bm25", "bm25", "q1", "rr", 1.0, 0.25, -0.75, DOCUMENTS)
+QUERY = QueryChange("web", "bm25", "bm25", "rr", "q1", 1.0, 0.25, -0.75, DOCUMENTS)
 SIDE = Side("last_passed", "20261120T020000Z-nightly-1f0c9a2b", Path("runs"), "2026-11-20T03:00:00+01:00", "abc", False)
 CANDIDATE = replace(SIDE, evaluation_id="20261121T020000Z-nightly-2f0c9a2b", commit="f" * 40, dirty=True)
 

@@ -42,7 +42,7 @@ def headings(text: str) -> list[str]:
 
 def moved(model: str, **changes: str) -> PairedScores:
     scores = np.array([1.0, 0.5])
-    query = QueryChange("web", model, "bm25", "q7", "ap", 1.0, 0.5, -0.5, (RankedDocument("d1", 2.0, 1, 2),))
+    query = QueryChange("web", model, "bm25", "ap", "q7", 1.0, 0.5, -0.5, (RankedDocument("d1", 2.0, 1, 2),))
     ids = np.array(["q7", "q8"], dtype=object)
     return PairedScores("web", model, "bm25", "ap", ids, scores, scores / 2, -scores / 2, (replace(query, **changes),))
 

@@ -96,7 +96,7 @@ def test_ranks_stand_beside_the_models():
 
 def test_models_that_are_not_distinguishable_share_a_letter():
     pair = Comparison(
-        *("web", "all", "ap", "dense", "bm25", 0.6, 0.9, -0.3, -0.7, 0.1, 0.2, 0.3, 0.3, "", None, 1, 2, 3, None, 6, 6)
+        *("web", "dense", "bm25", "ap", "all", 0.6, 0.9, -0.3, -0.7, 0.1, 0.2, 0.3, 0.3, "", None, 1, 2, 3, None, 6, 6)
     )
     two = {model: FIGURES[model] for model in ("bm25", "dense")}
     found = read(change_evaluation(evaluation(two), comparison_lines=(pair,)))

@@ -173,7 +173,7 @@ def pair(before: Any, after: Any, *, n_changes: int = 0, lower: bool = False) ->
     change = before - after if lower else after - before
     first = np.argsort(-np.abs(np.nan_to_num(change)), kind="stable")[:n_changes]
     largest_changes = tuple(
-        QueryChange("web", "new", "old", ids[q], "ap", float(before[q]), float(after[q]), float(change[q]), None)
+        QueryChange("web", "new", "old", "ap", ids[q], float(before[q]), float(after[q]), float(change[q]), None)
         for q in first
     )
     return PairedScores("web", "new", "old", "ap", ids, before, after, change, largest_changes)

@@ -21,8 +21,8 @@ from rankledger.pipeline.inference.changepoints import LevelChange
 from rankledger.pipeline.inference.tables import CurvePoint, Estimate, PairedScores, QueryChange
 from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.html import charts, differences
-from rankledger.pipeline.report.html.blocks import Drawing, Panel, limits_around, ticks
 from rankledger.pipeline.report.html.charts import Chart
+from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
 from tests.pipeline.report.html.chart_contents import words
 
 HOSTILE = [
@@ -42,7 +42,7 @@ INEXACT: set[tuple[float, float, int]] = {(0.01, 0.3, 4), (0.01, 0.3, 5)}
 def _pair(name: str) -> PairedScores:
     ids = np.array([name, "q1", "q2"], dtype=object)
     before, after = np.array([0.1, 0.2, 0.3]), np.array([0.9, 0.2, 0.2])
-    moved = QueryChange(name, name, f"{name} in id", name, "ap", 0.1, 0.9, 0.8, None)
+    moved = QueryChange(name, name, f"{name} in id", "ap", name, 0.1, 0.9, 0.8, None)
     return PairedScores(name, name, f"{name} in id", "ap", ids, before, after, after - before, (moved,))
 
 
