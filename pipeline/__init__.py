@@ -1,1 +1,1 @@
-"""The evaluation pipeline: `cli` and `workflow` wire the stages, and each stage is a package or module here."""
+"""The evaluation pipeline. `run.evaluate_opened` calls the stages, each a package or module here, one after another."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from traceback import extract_tb
 from typing import Any
 
 import yaml
@@ -25,7 +26,7 @@ from rankledger.pipeline.inference.infer import check_comparison, infer, interva
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import recall_levels
 from rankledger.pipeline.record.evaluation import Evaluation, Tables
-from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
+from rankledger.pipeline.record.folder import CHANGES_PAGE, PAGE, new_evaluation_id, write_record
 from rankledger.pipeline.record.manifest import TrackingState
 from rankledger.pipeline.record.mlflow_stores import describe_tracking, open_for_logging
 from rankledger.pipeline.record.receipts import clear_left_behind
@@ -56,7 +57,7 @@ def evaluate_opened(
         opened: Config and its plan. Outputs that are late by the plan are not read.
         tracking: Log to MLflow, unless the config rules it out.
         allow_empty: Write a record even if no model output was evaluated.
-        recorded: Write a record. False writes nothing.
+        recorded: Write and deliver a record.
         alerts: True if a change of state is sent, which the record says.
 
     Raises:
@@ -64,7 +65,6 @@ def evaluate_opened(
         OSError: The record could not be written.
     """
     config = opened.loaded.config
-    bugs: list[Exception] = []  # of pages, without which the record is whole
     if recorded:
         clear_left_behind(workspace.records, workspace.runs_dir)
     tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
@@ -80,13 +80,13 @@ def evaluate_opened(
             recorded=recorded,
         )
         if recorded and (evaluation.results or allow_empty):
-            pages = _draw_page(evaluation, workspace, bugs) if config.report else {}
+            pages: dict[str, Any] = {}
+            if config.report:
+                evaluation, pages = _draw_page(evaluation, workspace)
             if config.report and evaluation.date and opened.record is None:
-                evaluation, pages["changes_page"] = _compare_nights(evaluation, earlier, bugs)
+                evaluation, pages["changes_page"] = _compare_nights(evaluation, earlier)
             evaluation = _write(evaluation, opened, pages, workspace.runs_dir if opened.is_trusted else None)
             evaluation = deliver(evaluation, workspace, store=store, tracking=config.tracking)
-    if bugs:
-        raise bugs[0]
     return evaluation
 
 
@@ -101,7 +101,7 @@ def compute(
     alerts: bool = False,
     recorded: bool = True,
 ) -> tuple[Evaluation, Earlier]:
-    """Evaluate a planned config in memory. Write nothing but the output cache."""
+    """Evaluate a planned config in memory. Outputs are cached, and records that gates need are downloaded."""
     config, plan, started = opened.loaded.config, opened.planned, datetime.now(UTC)
     workspace = replace(workspace, cache_place=plan.cache)
     timings: dict[str, float] = {}
@@ -224,7 +224,7 @@ def _judge(
         search=search_rule(config, workers),
         baselines=earlier.baselines,
         gone=earlier.gone,
-        nights=earlier.failed_nights,
+        failed_nights=earlier.failed_nights,
         night=earlier.night,
         looks=earlier.looks,
     )
@@ -232,20 +232,18 @@ def _judge(
     return {"verdicts": verdicts, "looks": looks_after(plan.gates, verdicts, earlier.looks, earlier.night)}
 
 
-def _draw_page(evaluation: Evaluation, workspace: Workspace, bugs: list[Exception]) -> dict[str, Any]:
-    """Return the page and its tables as arguments of `write_record`. A bug in the page costs the page alone."""
+def _draw_page(evaluation: Evaluation, workspace: Workspace) -> tuple[Evaluation, dict[str, Any]]:
+    """Return the page and its tables as arguments of `write_record`, with a warning in the evaluation after a bug."""
     opened, inputs = evaluation.source
     try:
         with stage("Drawing the page"), _timed("report", evaluation.manifest.timings):
             page, query_changes = new_page(replace(evaluation, is_recorded=True), opened, inputs, workspace)
-            return {"page": html(page), "query_changes": query_changes, "query_details": page.details}
+            return evaluation, {"page": html(page), "query_changes": query_changes, "query_details": page.details}
     except Exception as error:
-        error.add_note(f"the record is complete but for its page: {evaluation.path}")
-        bugs.append(error)
-        return {}
+        return _warn_of_bug(evaluation, PAGE, error), {}
 
 
-def _compare_nights(evaluation: Evaluation, earlier: Earlier, bugs: list[Exception]) -> tuple[Evaluation, str | None]:
+def _compare_nights(evaluation: Evaluation, earlier: Earlier) -> tuple[Evaluation, str | None]:
     """Return the page of changes since the night before, with a warning in the evaluation if there can be none."""
     from rankledger.pipeline.history.compare import changes_since_night
     from rankledger.pipeline.report.html.comparisons import comparison_html
@@ -259,9 +257,14 @@ def _compare_nights(evaluation: Evaluation, earlier: Earlier, bugs: list[Excepti
         warning = f"not compared with the night before: {error}"
         return replace(evaluation, warnings=(*evaluation.warnings, warning)), None
     except Exception as error:
-        error.add_note(f"the record is complete but for {CHANGES_PAGE}: {evaluation.evaluation_id}")
-        bugs.append(error)
-        return evaluation, None
+        return _warn_of_bug(evaluation, CHANGES_PAGE, error), None
+
+
+def _warn_of_bug(evaluation: Evaluation, page: str, error: Exception) -> Evaluation:
+    place = extract_tb(error.__traceback__)[-1]
+    bug = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}"
+    warning = f"{page}: not written because of a bug ({bug}). The record is complete without it. Report the bug."
+    return replace(evaluation, warnings=(*evaluation.warnings, warning))
 
 
 @stage("Writing the record")
@@ -279,5 +282,5 @@ def write_temporary_record(evaluation: Evaluation) -> Iterator[Path]:
         workspace = Workspace.open(folder)
         manifest = evaluation.manifest.model_copy(update={"environment": describe_environment(opened)})
         evaluation = replace(evaluation, manifest=manifest, path=workspace.records.folder / evaluation.evaluation_id)
-        pages = _draw_page(evaluation, workspace, bugs=[])
+        evaluation, pages = _draw_page(evaluation, workspace)
         yield _write(evaluation, opened, pages, workspace.runs_dir if opened.is_trusted else None).path

@@ -357,7 +357,7 @@ def reproduce(
         inputs: the folder that the inputs moved to; they are found there by their size and digest.
         jobs: workers, instead of the config's.
         runs_dir: where the record is looked for, and the default MLflow store is.
-        records: where records are kept; by default as in the evaluated config.
+        records: folder or URL of the records; by default where the user recorded the evaluation last.
         tracking_uri: the tracking store that a run is in.
 
     Raises:

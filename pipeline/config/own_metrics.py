@@ -239,7 +239,7 @@ def try_metric(metric: Metric, arguments: Mapping[str, Any]) -> None:
 
 
 def depends_on_neighbours(metric: Metric, arguments: Mapping[str, Any]) -> bool:
-    """Return whether a query's score depends on the other queries of its block."""
+    """Return whether a query's score depends on the other queries, in one small block. False proves nothing."""
     block = _small_block(with_subtopics="subtopics" in metric.needs)
     together = metric.function(block, **arguments)
     alone = [metric.function(block.of(np.array([query])), **arguments)[0] for query in range(len(block.query_ids))]

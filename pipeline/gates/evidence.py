@@ -73,7 +73,7 @@ class Evidence:
     external_metrics: Mapping[str, Mapping[str, float] | str]
     baselines: Mapping[tuple[str, str, str], Baseline]  # by (gate, dataset, model)
     # number of the directly preceding evaluations that failed in a row; or why that is unknown
-    nights: Mapping[VerdictKey, int] | str
+    failed_nights: Mapping[VerdictKey, int] | str
     night: date  # by which looks are spent and waivers end
     search: SearchRule | None = None  # None if no slices are searched
     # looks spent before: the day of each by the digest of its scores; or why that is unknown

@@ -181,11 +181,11 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
 def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict:
     if verdict.outcome != "fail":
         return verdict
-    if not isinstance(evidence.nights, str):
-        return replace(verdict, nights=1 + evidence.nights.get(verdict.key, 0))
+    if not isinstance(evidence.failed_nights, str):
+        return replace(verdict, nights=1 + evidence.failed_nights.get(verdict.key, 0))
     if gate.settings.fail_after == 1:
         return replace(verdict, nights=1)
-    reason = f"{verdict.reason}; unknown if {gate.settings.fail_after} in a row failed: {evidence.nights}"
+    reason = f"{verdict.reason}; unknown if {gate.settings.fail_after} in a row failed: {evidence.failed_nights}"
     return replace(verdict, outcome="inconclusive", reason=reason)
 
 

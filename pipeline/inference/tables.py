@@ -419,7 +419,7 @@ class Comparison(ModelPair):
 
     @property
     def is_of_replicates(self) -> bool:
-        """True if one of the two models has replicates, whose variance components give the p-value."""
+        """True if at least one model has replicates, whose variance components give the p-value."""
         return self.test in (REPLICATE_TEST, PAIRED_REPLICATE_TEST)
 
     def without_rounding(self) -> Comparison:

@@ -52,6 +52,7 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.progress import each
 
+PAGE = "report.html"
 CHANGES_PAGE = "changes.html"
 """What changed since the night before, as a page of its own."""
 
@@ -92,7 +93,7 @@ def write_record(
     with partial_beside(path) as partial:
         partial.mkdir(parents=True)
         (partial / "config.yaml").write_text(config, encoding="utf-8")
-        for name, text in (("report.html", page), (CHANGES_PAGE, changes_page)):
+        for name, text in ((PAGE, page), (CHANGES_PAGE, changes_page)):
             if text is not None:
                 (partial / name).write_text(text, encoding="utf-8", newline="\n")
         write_scores(partial / SCORES, results)

@@ -55,7 +55,7 @@ def evidence(
         "failures": {},
         "external_metrics": {},
         "baselines": {("gate", dataset, "dense"): Baseline(OLD, BEFORE) for dataset in (*samples, "web")},
-        "nights": {},
+        "failed_nights": {},
         "night": TODAY,
     }
     return Evidence(

@@ -260,7 +260,7 @@ DAY = timedelta(days=1)
 
 
 def judged(results, *, nights=0, first=None, **fields):
-    given = {"nights": {KEY: nights} if isinstance(nights, int) and nights else nights or {}}
+    given = {"failed_nights": {KEY: nights} if isinstance(nights, int) and nights else nights or {}}
     if first is not None:
         reasons = {NDCG: "no earlier evaluation of nightly" if first else "the judgments differ"}
         given["baselines"] = {("gate", "web", "dense"): Baseline("", "self@last_passed", reasons, first=first)}
