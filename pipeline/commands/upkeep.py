@@ -12,7 +12,7 @@ from pathlib import Path
 from rankledger.pipeline.config.paths import split_reference
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.delivery.mlflow.promotion import digest_outputs
-from rankledger.pipeline.delivery.outbox import Outbox, TargetResult, run_targets
+from rankledger.pipeline.delivery.outbox import TargetResult, run_targets
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.lookup import (
     ACCEPTED,
@@ -27,7 +27,7 @@ from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.manifest import MANIFEST
 from rankledger.pipeline.record.mlflow_stores import Stores, TrackingStore, open_for_reading, open_store, tracking_of
-from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
+from rankledger.pipeline.record.receipts import Outbox, clear_left_behind, read_receipt
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of, open_records, own_places
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 from rankledger.pipeline.record.workspace import Workspace, open_config

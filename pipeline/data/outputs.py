@@ -211,10 +211,14 @@ def output_store(
     dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], conventions: Conventions, store: OutputCache
 ) -> OutputStore:
     """Return the cached outputs on a dataset with these files."""
+    return OutputStore(store, key_judgments(dataset, files), conventions, exclusions_key(dataset, files))
+
+
+def key_judgments(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> Key:
+    """Return the key of a dataset's judgments or ratings, with every setting that changes how they are read."""
     content = content_of(dataset.judged.shown, files.get("judgments") or files.get("ratings") or ())
     duplicates = "keep_first" if dataset.keep_first else "refuse"
-    judgments = judgments_key(content, subtopics=dataset.subtopics, duplicates=duplicates)
-    return OutputStore(store, judgments, conventions, exclusions_key(dataset, files))
+    return judgments_key(content, subtopics=dataset.subtopics, duplicates=duplicates)
 
 
 def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> Key | None:

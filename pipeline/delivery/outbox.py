@@ -6,19 +6,21 @@ the last night and not of one record, so `alerts` keeps what each of its receive
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.delivery.mlflow.promotion import promote
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.mlflow_stores import TrackingStore
 from rankledger.pipeline.record.receipts import (
+    Outbox,
     Receipt,
+    Target,
     TargetReceipt,
     one_at_a_time,
     read_receipt,
@@ -32,23 +34,6 @@ from rankledger.pipeline.support.own_code import find_installed, installed, reas
 
 GROUP = "rankledger.delivery"
 """Group of entry points: functions that get an `Evaluation`, and return a text for the receipt or None."""
-
-
-@dataclass(frozen=True)
-class Outbox:
-    """Locations that targets use. `open_store` is None if nothing is logged to MLflow."""
-
-    records: Records
-    open_store: Callable[[Evaluation], AbstractContextManager[tuple[TrackingStore, Tracking]]] | None
-    is_new: bool = False
-    """True if the record was just written, so that no receipt need be looked for."""
-
-    again: bool = False
-    """True logs what MLflow had before."""
-
-
-Target: TypeAlias = Callable[[Evaluation, Outbox], Iterable[str]]
-"""Function that delivers a record unless its receipt exists, and returns lines on what it did."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.sources import PlannedDataset, Source
-from rankledger.pipeline.data.dataset import DatasetInput, content_of, read_titles, top_documents
+from rankledger.pipeline.data.dataset import DatasetInput, read_titles, top_documents
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks
-from rankledger.pipeline.data.outputs import exclusions_key, left_out
+from rankledger.pipeline.data.outputs import exclusions_key, key_judgments, left_out
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.inference.tables import PairedScores, QueryChange, RankedDocument
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
@@ -129,9 +129,8 @@ def digest_inputs(
 ) -> dict[str, str]:
     """Return digests by kind of everything besides outputs that scores on a dataset depend on."""
     digests: dict[str, object] = {}
-    if judged := files.get("judgments") or files.get("ratings"):
-        content = content_of(dataset.judged.shown, judged)
-        digests["judgments"] = [content, dataset.subtopics, "keep_first" if dataset.keep_first else "refuse"]
+    if files.get("judgments") or files.get("ratings"):
+        digests["judgments"] = [*key_judgments(dataset, files).values()]
     elif "logs" not in dataset.suites:  # each night has a log of its own
         digests["queries"] = sorted(query_ids.tolist())
     if exclusions := left_out(exclusions_key(dataset, files)):

@@ -1,4 +1,4 @@
-"""Receipts of deliveries, and leases on nights and promotions, so that only one process does the work.
+"""Outbox and receipts of deliveries, and leases on nights and promotions: only one process does the work.
 
 On one machine a file lock decides, which the system releases with the process. Between machines that share a remote
 store a conditional write of the lease's file decides. A lease only saves double work and expires after an hour. The id
@@ -11,19 +11,39 @@ import hashlib
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import MANIFEST, RECEIPTS
+from rankledger.pipeline.record.mlflow_stores import TrackingStore
 from rankledger.pipeline.record.store import STATE, Records, Remote, json_file, read_json_file
 from rankledger.pipeline.support.atomic import clear_abandoned
 from rankledger.pipeline.support.errors import InputError, LockedError
 
 _LOCK = ".delivery.partial"
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Locations that targets use. `open_store` is None if nothing is logged to MLflow."""
+
+    records: Records
+    open_store: Callable[[Evaluation], AbstractContextManager[tuple[TrackingStore, Tracking]]] | None
+    is_new: bool = False
+    """True if the record was just written, so that no receipt need be looked for."""
+
+    again: bool = False
+    """True logs what MLflow had before."""
+
+
+Target: TypeAlias = Callable[[Evaluation, Outbox], Iterable[str]]
+"""Function that delivers a record unless its receipt exists, and returns lines on what it did."""
 
 
 @dataclass(frozen=True)

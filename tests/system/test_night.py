@@ -51,7 +51,7 @@ def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
     assert {len(found.data.metrics) for name, found in runs.items() if name} == {N_METRICS}
     points = points_in(server, "night")
     assert len(points) == N_MODELS * N_DATASETS
-    assert {len(found) for found in points.values()} == {2 * N_METRICS}
+    assert {len(found) for found in points.values()} <= {2 * N_METRICS - 1, 2 * N_METRICS}  # an interval is whole
     print(f"{len(runs)} runs: {calls.total()} calls, {seconds:.0f} s, {grown / len(runs):,.0f} bytes a run; {calls}")
     assert calls.total() <= MOST_CALLS * len(runs)
 
