@@ -20,7 +20,7 @@ LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says
     "upward": 0,
     "closure": 123,
     "parameters": 14,
-    "test_lines": 72_120,
+    "test_lines": 72_110,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
