@@ -11,9 +11,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 170,
-    "lines": 52_960,
-    "code": 37_400,
-    "docstrings": 7_020,
+    "lines": 52_939,
+    "code": 37_389,
+    "docstrings": 7_006,
     "records": 268,
     "mirrored": 11,
     "cycle": 0,

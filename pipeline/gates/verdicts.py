@@ -111,11 +111,6 @@ class Verdict:
         return self.gate, self.dataset, self.model, self.measure, self.slice
 
     @property
-    def counts_queries(self) -> bool:
-        """True if the estimate is a count or a share of queries that lost much."""
-        return self.interval == "exact"
-
-    @property
     def blocks(self) -> bool:
         """True if it stops the release: it failed, or is undecided and must not be."""
         return self.effect in BLOCKING
