@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 _ABOVE_ASCII = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _COMMAND = r"#(?=#\w*\[)"  # of Azure and TeamCity, wherever it stands: `##vso[`
@@ -80,6 +83,42 @@ def without_credentials(text: str, uri: str = "") -> str:
     for secret in (uri, uri.rstrip("/")):
         text = text.replace(secret, public_uri(secret))
     return _TOKENS.sub(r"\1", _CREDENTIALS.sub(lambda found: found[0] if _is_name(found) else "://", text))
+
+
+_PART = 8  # characters of a secret in a row that are hidden even if the rest is cut off
+_SHORTEST = 4  # characters of a secret that are hidden: fewer are in many words
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:(.*)@)?[^/?#@\s]*(.*)", re.DOTALL)
+
+
+def mask_secrets(text: str, *secrets: str) -> str:
+    """Return a text with `***` for secrets and parts of them, as messages of libraries and servers repeat them.
+
+    Args:
+        text: Text to show.
+        secrets: Values of variables, or addresses, whose scheme and host are not hidden.
+    """
+    hidden: set[int] = set()
+    for form in {form for secret in secrets for form in _write_secret(secret)}:
+        size = min(len(form), _PART)
+        parts = {form[start : start + size] for start in range(len(form) - size + 1)}
+        starts = (start for start in range(len(text) - size + 1) if text[start : start + size] in parts)
+        hidden.update(index for start in starts for index in range(start, start + size))
+        for word in re.findall(rf"\b\w{{{_SHORTEST},{_PART - 1}}}\b", form):
+            hidden.update(index for match in re.finditer(rf"\b{word}\b", text) for index in range(*match.span()))
+    pieces = groupby(range(len(text)), hidden.__contains__)
+    return "".join("***" if is_hidden else "".join(map(text.__getitem__, piece)) for is_hidden, piece in pieces)
+
+
+def _write_secret(secret: str) -> Iterator[str]:
+    """Yield the secret parts of a value in each form that a message may have them in."""
+    address = _URL.fullmatch(secret.strip())
+    user, rest = address.groups(default="") if address else ("", secret.strip())
+    for part in (user, *user.split(":", 1), rest):
+        plain = unquote(part)
+        in_header = b64encode(plain.encode(errors="replace")).decode()
+        yield from (
+            form for form in (part, plain, quote(plain, safe=""), repr(plain)[1:-1], in_header) if form[_SHORTEST - 1 :]
+        )
 
 
 def has_credentials(text: str) -> bool:

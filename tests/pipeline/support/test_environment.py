@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.support.environment import at_work, environment
-from rankledger.pipeline.support.text import has_credentials, public_uri, without_credentials
+from rankledger.pipeline.support.text import has_credentials, mask_secrets, public_uri, without_credentials
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +180,26 @@ def test_a_token_in_a_query_is_not_shown():
     assert without_credentials("--set a=https://h/?Token=s3cret&b=1 c") == "--set a=https://h/?Token=&b=1 c"
     for local in ("sqlite:////runs/ann@home/mlflow.db", "file:///runs/ann@home", "runs/ann@home"):
         assert public_uri(local) == local
+
+
+@pytest.mark.parametrize(
+    ("message", "secret", "shown"),
+    [
+        ("nonnumeric port: 'hunter2@host'", "https://bot:hunter2@host/hook", "nonnumeric port: '***@host'"),
+        ("'S3CR3T' is no address", "http://u:[S3CR3T]x@127.0.0.1:9", "'***' is no address"),
+        ("in header value: 'Bearer S3CR3T\\n'", "S3CR3T\n", "in header value: 'Bearer ***\\n'"),
+        ("POST /services/T00/B0/abcdefg is cut", "https://slack.com/services/T00/B0/abcdefghijk", "POST *** is cut"),
+        ("pa%20ss, pa ss, dTpwYSBzcw==", "http://u:pa%20ss@h", "***, ***, ***"),
+        (
+            "no_service at slack.com: service not known",
+            "https://slack.com/services/T00",
+            "no_service at slack.com: service not known",
+        ),
+        ("abc", "", "abc"),
+    ],
+)
+def test_parts_of_a_secret_in_any_form_are_hidden(message, secret, shown):
+    assert mask_secrets(message, "unrelated", secret) == shown
 
 
 @pytest.mark.parametrize(
