@@ -204,7 +204,7 @@ def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
     if metric.needs:
         yield f"needs {' and '.join(f'`{need}:`' for need in metric.needs)} in the dataset"
     if metric.columns:
-        yield f"needs {' and '.join(f'`{column}`' for column in metric.columns)} in [logs](logs.md)"
+        yield f"needs {' and '.join(f'`{column}`' for column in metric.columns)} in [logs](data.md#evaluate-logs)"
     if metric.undefined == "skip":
         yield "an undefined query is left out of the mean, whatever the conventions say of others"
     names = [name for name, alias in read_aliases().items() if alias.measures == (metric.name,) and name != metric.name]

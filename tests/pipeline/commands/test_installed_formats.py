@@ -143,7 +143,7 @@ def test_the_ending_of_a_file_or_the_config_names_the_installed_format(site):
 
 
 def test_the_formats_of_the_guide_read_files(tmp_path, monkeypatch):
-    guide = (Path(__file__).parents[3] / "docs/own-formats.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs/data.md").read_text(encoding="utf-8")
     for name, code in re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```$", guide, re.DOTALL | re.MULTILINE):
         write(tmp_path / "site" / f"{name}.py", code)
     entries = re.findall(r'^(\w+) = "(\w+):(\w+)"$', guide, re.MULTILINE)
