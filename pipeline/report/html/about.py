@@ -1,21 +1,18 @@
-"""Sections around the differences of a page: standing, curves, data quality, definitions, history and provenance."""
+"""Sections after the differences of a page: curves, data quality, definitions, history and provenance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.history.history import History, Series
-from rankledger.pipeline.inference.tables import ChangeSince, Estimate
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Output
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
-    Bars,
     Block,
     Chart,
     Folded,
@@ -29,9 +26,7 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.page import Page
-from rankledger.pipeline.report.tables import Interval, few_mark, figure, signed, worst_figures
 from rankledger.pipeline.report.text_table import Column, Group, Kind, Row, Table, short_text
-from rankledger.pipeline.report.verdicts import REASON
 from rankledger.pipeline.support.text import counted, queries
 
 _COMMIT = 10  # characters of it beside the title
@@ -51,88 +46,7 @@ def facts(manifest: Manifest) -> list[tuple[str, str]]:
     return [(name, short_text(value)) for name, value in found.items() if value]
 
 
-_SLICE_ROWS = 20  # of a dataset
 _MODEL = Column("model", "name")
-_CHANGES = (
-    *(_MODEL, Column("slice", "name"), Column("queries"), Column("before"), Column("after")),
-    *(Column("difference"), Column("of the change"), Column("compared with", "name")),
-)
-
-
-def standing(page: Page) -> Section | None:
-    """Return the worst slices of each model, its owner and its external metrics."""
-    parts = (("Worst slices", _worst_slices(page)), ("Owners and external metrics", _external_metrics(page)))
-    found = ((title, tuple(content)) for title, content in parts)
-    blocks = tuple(Section("", title, content, folded=False) for title, content in found if content)
-    return Section("standing", "Standing", blocks) if blocks else None
-
-
-def _worst_slices(page: Page) -> Iterator[Block]:
-    since = {(line.dataset, line.model): line for line in page.evaluation.changes if line.slice}  # accepted last
-    datasets = list(dict.fromkeys(dataset for dataset, _ in since))
-    if datasets:
-        groups = tuple(_slice_changes(page, dataset, [*since.values()]) for dataset in datasets)
-        yield Table("worst-changes", "The slice that explains most of each drop", _CHANGES, groups)
-    others = [name for name in page.leading if name not in datasets and page.baseline(name) is None]
-    groups = tuple(group for name in others for group in _slice_figures(page, name))
-    if groups:
-        caption = f"The slice with the worst figure, by model, of those with {LEAST_CLUSTERS} queries or more"
-        columns = (_MODEL, Column("slice", "name"), Column("figure"), Column("interval", "bar"), Column("queries"))
-        yield Table("worst-figures", caption, columns, groups)
-
-
-def _slice_changes(page: Page, dataset: str, changes: Sequence[ChangeSince]) -> Group:
-    lines = [line for line in changes if line.dataset == dataset]
-    signs = {line.measure: -1 if page.evaluation.directions[line.measure] == "lower" else 1 for line in lines}
-    rows = tuple(
-        (
-            *(short_text(line.model), short_text(line.slice), f"{line.slice_queries:,}"),
-            *(figure(line.slice_before), figure(line.slice_after)),
-            signed(signs[line.measure] * ((line.slice_after or 0.0) - (line.slice_before or 0.0))),
-            *("" if line.slice_share is None else f"{line.slice_share:.0%}", short_text(line.date)),
-        )
-        for line in lines
-    )
-    return Group(rows, f"{dataset_title(dataset)}: {', '.join(signs)}")
-
-
-def _slice_figures(page: Page, dataset: str) -> Iterator[Group]:
-    lines = _worst_of_models(worst_figures(page.evaluation, dataset))
-    if lines:
-        bars = Bars.of_estimates(map(Interval.of, lines))
-        rows = (
-            (short_text(line.model), short_text(line.slice), *bars.cells(Interval.of(line)), f"{line.n_queries:,}")
-            for line in lines
-        )
-        yield bars.group(rows, f"{dataset_title(dataset)}: {page.leading[dataset]}")
-
-
-def _worst_of_models(lines: Sequence[Estimate]) -> list[Estimate]:
-    judged = [line for line in lines if not few_mark(line)]
-    first = {line.model: line for line in reversed(judged)}
-    return [line for line in judged if line is first[line.model]][:_SLICE_ROWS]
-
-
-def _external_metrics(page: Page) -> Iterator[Block]:
-    models, external_metrics = page.manifest.models, page.manifest.external_metrics
-    numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
-    names = list(dict.fromkeys(name for own in numbers.values() for name in own))
-    rows = tuple(
-        (
-            short_text(model),
-            short_text(models[model].owner or ""),
-            *(f"{own[name]:,.10g}" if name in own else "" for name in names),
-        )
-        for model, own in numbers.items()
-        if own or models[model].owner
-    )
-    if rows:
-        columns = (_MODEL, Column("owner", "name"), *(Column(short_text(name)) for name in names))
-        caption = "Owners of the models, and external metrics"
-        yield Table("external", caption, columns, (Group(rows),), searched="model")
-    for model, extra in external_metrics.items():
-        if extra.reason:
-            yield Words(f"{short_text(model)}: {short_text(extra.reason, REASON)}", "warn")
 
 
 def history(page: Page) -> Section | None:
@@ -141,7 +55,7 @@ def history(page: Page) -> Section | None:
         Section("", f"{short_text(own.measure)}, night by night", tuple(_history_blocks(own, place)))
         for place, own in enumerate(page.history, start=1)
     )
-    return Section("history", "History", parts) if parts else None
+    return Section("history", "History", parts, folded=True) if parts else None
 
 
 def _history_blocks(history: History, place: int) -> Iterator[Block]:
@@ -174,7 +88,7 @@ def curves(page: Page) -> Section | None:
     """Return the curves of each dataset. None if there are none."""
     drawings = {dataset: tuple(_drawings(page, dataset)) for dataset in page.leading}
     parts = tuple(Section("", dataset_title(dataset), (write_charts(own),)) for dataset, own in drawings.items() if own)
-    return Section("curves", "Curves", parts) if parts else None
+    return Section("curves", "Curves", parts, folded=True) if parts else None
 
 
 def _drawings(page: Page, dataset: str) -> Iterator[tuple[str, Chart]]:
@@ -206,7 +120,7 @@ def quality(page: Page) -> Section:
         Section("", short_text(name), tuple(_quality_blocks(page, name, described)))
         for name, described in datasets.items()
     )
-    return Section("quality", "Data quality", (*vanished, *parts))
+    return Section("quality", "Data quality", (*vanished, *parts), folded=True)
 
 
 def _quality_blocks(page: Page, dataset: str, described: Dataset) -> Iterator[Block]:
@@ -273,7 +187,9 @@ def definitions(page: Page) -> Section:
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
     conventions = tuple((name.replace("_", " "), _setting(value)) for name, value in manifest.conventions)
-    return Section("definitions", "Definitions", (table, Section("", "Conventions", (write_facts(conventions),))))
+    return Section(
+        "definitions", "Definitions", (table, Section("", "Conventions", (write_facts(conventions),))), folded=True
+    )
 
 
 def _parameters(meant: Definition) -> str:
@@ -324,7 +240,7 @@ def provenance(page: Page) -> Section:
         Section("", "Inputs", (_file_table("inputs", "Judgments, queries and documents", inputs),)),
         Section("", "Model outputs", (_file_table("outputs", "Outputs of the models", outputs),)),
     )
-    return Section("provenance", "Provenance", blocks)
+    return Section("provenance", "Provenance", blocks, folded=True)
 
 
 def _facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -355,3 +271,7 @@ def _file_row(dataset: str, what: str, file: InputFile) -> Row:
 
 def _file_table(name: str, caption: str, rows: Iterable[Row]) -> Table:
     return Table(name, caption, _COLUMNS, (Group(tuple(rows)),))
+
+
+SECTIONS = (curves, quality, definitions, history, provenance)
+"""Sections of this topic in their order on the page."""

@@ -65,7 +65,7 @@ def differences(page: Page) -> Section | None:
         if own:
             blocks = difference_blocks(dataset, own, measure, page.practical_difference, page.alpha, _SIDES)
             parts.append(Section("", dataset_title(dataset), tuple(blocks)))
-    return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
+    return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet")), folded=False) if keys else None
 
 
 def difference_blocks(
@@ -123,7 +123,7 @@ def slices(page: Page) -> Section | None:
         own = [line for key, lines in page.comparisons.items() if key[::2] == (dataset, measure) for line in lines]
         if table := tuple(slice_blocks(dataset, own, page.practical_difference, page.alpha, _SIDES)):
             blocks.append(Section("", dataset_title(dataset), table))
-    return Section("slices", "Slices", tuple(blocks)) if blocks else None
+    return Section("slices", "Slices", tuple(blocks), folded=False) if blocks else None
 
 
 def slice_blocks(
@@ -188,7 +188,7 @@ def queries(page: Page) -> Section | None:
     kinds = {name: dataset.kind for name, dataset in page.manifest.datasets.items()}
     blocks: list[Block] = [*pair_parts(page.pairs, kinds, page.details, (".", "."))]
     blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in page.remarks]
-    return Section("queries", "Queries", tuple(blocks)) if blocks else None
+    return Section("queries", "Queries", tuple(blocks), folded=True) if blocks else None
 
 
 def pair_parts(
@@ -384,3 +384,7 @@ def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
     for point, here in numbers.items():
         at_left = point[0] < sum(panel.across) / 2
         panel.text(point, ", ".join(here), shift=(7 if at_left else -7, 9), anchor="" if at_left else "end")
+
+
+SECTIONS = (differences, slices, queries)
+"""Sections of this topic in their order on the page."""

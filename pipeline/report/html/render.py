@@ -23,15 +23,7 @@ GENERATOR = '<meta name="generator" content="rankledger site">'
 _CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "mark": "k", "bar": "b", "difference": "b d"}
 """Short CSS classes of cells by column kind."""
 
-_SECTIONS = (
-    *(summary.verdict, summary.leaderboard, about.standing),
-    *(differences.differences, differences.slices, differences.queries),
-    *(about.curves, about.quality, about.definitions, about.history, about.provenance),
-)
-"""Sections of the page in their order."""
-
-_FOLDED = ("queries", "curves", "quality", "definitions", "history", "provenance")
-"""Sections that are closed at first."""
+_SECTIONS = (*summary.SECTIONS, *differences.SECTIONS, *about.SECTIONS)
 
 _PAGE = Markup("""\
 <!doctype html>
@@ -88,11 +80,7 @@ _TABLE = Markup("""\
 
 def html(page: Page) -> str:
     """Write the page of an evaluation. The same figures give the same bytes."""
-    sections = [
-        replace(section, folded=None if section.key == "verdict" else section.key in _FOLDED)
-        for build in _SECTIONS
-        if (section := build(page)) is not None
-    ]
+    sections = [section for build in _SECTIONS if (section := build(page)) is not None]
     return document(short_text(page.title), sections, about.facts(page.manifest))
 
 

@@ -1,4 +1,4 @@
-"""The top of a page: the verdict and the leaderboards."""
+"""The top of a page: verdict, leaderboards, and the standing of models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
 from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
 from rankledger.pipeline.history.history import Series
-from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, VarianceComponents
+from rankledger.pipeline.inference.tables import ALL, ChangeSince, Estimate, Since, VarianceComponents
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_change, headline_of
 from rankledger.pipeline.report.html import charts
@@ -35,7 +35,10 @@ from rankledger.pipeline.report.tables import (
     MeasureColumn,
     difference_rows,
     effect_rule,
+    few_mark,
     figure,
+    signed,
+    worst_figures,
 )
 from rankledger.pipeline.report.text_table import (
     Cell,
@@ -319,7 +322,7 @@ def leaderboard(page: Page) -> Section:
     ]
     parts += [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
     parts += [Words(text, "quiet") for text in _legend(page)]
-    return Section("leaderboard", "Leaderboard", tuple(parts))
+    return Section("leaderboard", "Leaderboard", tuple(parts), folded=False)
 
 
 def _board_blocks(page: Page, dataset: str, whole: bool) -> Iterator[Block]:
@@ -477,3 +480,90 @@ def _legend(page: Page) -> Iterator[str]:
         yield "Letters: models that share one do not differ significantly by the lead measure, or by the chosen one."
     if any(line.ties_least is not None for line in estimates):
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
+
+
+_SLICE_ROWS = 20  # of a dataset
+_CHANGES = (
+    *(_MODEL, Column("slice", "name"), Column("queries"), Column("before"), Column("after")),
+    *(Column("difference"), Column("of the change"), Column("compared with", "name")),
+)
+
+
+def standing(page: Page) -> Section | None:
+    """Return the worst slices of each model, its owner and its external metrics."""
+    parts = (("Worst slices", _worst_slices(page)), ("Owners and external metrics", _external_metrics(page)))
+    found = ((title, tuple(content)) for title, content in parts)
+    blocks = tuple(Section("", title, content, folded=False) for title, content in found if content)
+    return Section("standing", "Standing", blocks, folded=False) if blocks else None
+
+
+def _worst_slices(page: Page) -> Iterator[Block]:
+    since = {(line.dataset, line.model): line for line in page.evaluation.changes if line.slice}  # accepted last
+    datasets = list(dict.fromkeys(dataset for dataset, _ in since))
+    if datasets:
+        groups = tuple(_slice_changes(page, dataset, [*since.values()]) for dataset in datasets)
+        yield Table("worst-changes", "The slice that explains most of each drop", _CHANGES, groups)
+    others = [name for name in page.leading if name not in datasets and page.baseline(name) is None]
+    groups = tuple(group for name in others for group in _slice_figures(page, name))
+    if groups:
+        caption = f"The slice with the worst figure, by model, of those with {LEAST_CLUSTERS} queries or more"
+        columns = (_MODEL, Column("slice", "name"), Column("figure"), Column("interval", "bar"), Column("queries"))
+        yield Table("worst-figures", caption, columns, groups)
+
+
+def _slice_changes(page: Page, dataset: str, changes: Sequence[ChangeSince]) -> Group:
+    lines = [line for line in changes if line.dataset == dataset]
+    signs = {line.measure: -1 if page.evaluation.directions[line.measure] == "lower" else 1 for line in lines}
+    rows = tuple(
+        (
+            *(short_text(line.model), short_text(line.slice), f"{line.slice_queries:,}"),
+            *(figure(line.slice_before), figure(line.slice_after)),
+            signed(signs[line.measure] * ((line.slice_after or 0.0) - (line.slice_before or 0.0))),
+            *("" if line.slice_share is None else f"{line.slice_share:.0%}", short_text(line.date)),
+        )
+        for line in lines
+    )
+    return Group(rows, f"{dataset_title(dataset)}: {', '.join(signs)}")
+
+
+def _slice_figures(page: Page, dataset: str) -> Iterator[Group]:
+    lines = _worst_of_models(worst_figures(page.evaluation, dataset))
+    if lines:
+        bars = Bars.of_estimates(map(Interval.of, lines))
+        rows = (
+            (short_text(line.model), short_text(line.slice), *bars.cells(Interval.of(line)), f"{line.n_queries:,}")
+            for line in lines
+        )
+        yield bars.group(rows, f"{dataset_title(dataset)}: {page.leading[dataset]}")
+
+
+def _worst_of_models(lines: Sequence[Estimate]) -> list[Estimate]:
+    judged = [line for line in lines if not few_mark(line)]
+    first = {line.model: line for line in reversed(judged)}
+    return [line for line in judged if line is first[line.model]][:_SLICE_ROWS]
+
+
+def _external_metrics(page: Page) -> Iterator[Block]:
+    models, external_metrics = page.manifest.models, page.manifest.external_metrics
+    numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
+    names = list(dict.fromkeys(name for own in numbers.values() for name in own))
+    rows = tuple(
+        (
+            short_text(model),
+            short_text(models[model].owner or ""),
+            *(f"{own[name]:,.10g}" if name in own else "" for name in names),
+        )
+        for model, own in numbers.items()
+        if own or models[model].owner
+    )
+    if rows:
+        columns = (_MODEL, Column("owner", "name"), *(Column(short_text(name)) for name in names))
+        caption = "Owners of the models, and external metrics"
+        yield Table("external", caption, columns, (Group(rows),), searched="model")
+    for model, extra in external_metrics.items():
+        if extra.reason:
+            yield Words(f"{short_text(model)}: {short_text(extra.reason, REASON)}", "warn")
+
+
+SECTIONS = (verdict, leaderboard, standing)
+"""Sections of this topic in their order on the page."""

@@ -12,10 +12,10 @@ from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.tables import ChangeSince
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.record.manifest_parts import InputChange
-from rankledger.pipeline.report.html.about import definitions, history, provenance, quality, standing
+from rankledger.pipeline.report.html.about import definitions, history, provenance, quality
 from rankledger.pipeline.report.html.blocks import Block, Folded, Section, SideBySide, Words, isolated
 from rankledger.pipeline.report.html.differences import differences, queries, slices
-from rankledger.pipeline.report.html.summary import verdict
+from rankledger.pipeline.report.html.summary import standing, verdict
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.text_table import Cell, Row, Table, short_text
 from tests.support import sample_page
