@@ -2,7 +2,7 @@
 
 Tasks of a case run in turn, round by round, so that what else the machine does falls on all alike; medians count.
 Before that, inputs are read once, and a tiny workload makes bytecode and compiled code. Tasks whose means differ end
-the program. The folder's results.json keeps what was found; --write puts it into docs/performance.md.
+the program. The folder's results.json keeps what was found; --write puts it into docs/methods.md.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="a hundredth of the size, one round: tries the harness")
     parser.add_argument("--floor", type=Path, metavar="SCRIPT", help="also time a script of NumPy and PyArrow alone")
     parser.add_argument("--tools", nargs="*", default=list(SCRIPTS), choices=SCRIPTS, help="others (default: all)")
-    parser.add_argument("--write", action="store_true", help="put what the folder has into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put what the folder has into docs/methods.md")
     parser.add_argument("--no-run", action="store_true", help="only print or write what the folder has")
     options = parser.parse_args()
     if unknown := set(options.cases) - set(CASES):
@@ -49,7 +49,7 @@ def main() -> None:
             print(f"{name}: making data", flush=True)
             keep(bench, name, observed(CASES[name](bench), bench.folder, rounds))
     found = json.loads((folder / "results.json").read_text())
-    print(tables.measured(found))
+    print(tables.measured(found), tables.claims(found), sep="\n\n")
     if options.write:
         tables.write(found)
 

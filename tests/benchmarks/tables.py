@@ -1,4 +1,4 @@
-"""What the cases found, as tables and a plot: docs/performance.md and docs/images/scaling.svg."""
+"""Tables and a plot of the benchmark results, for docs/methods.md and docs/images/scaling.svg."""
 
 import math
 import statistics
@@ -11,10 +11,10 @@ import numpy as np
 from tests.benchmarks.tools import ROOT
 from tests.support.filled_pages import filled
 
-PRICE = 0.05  # USD per hour of a core, an assumption that docs/performance.md explains
+PRICE = 0.05  # USD per hour of a core, an assumption that docs/methods.md names
 TARGET = 1_000_000_000
 ROWS_PER_TASK = 1_000_000
-PAGE, IMAGE = ROOT / "docs/performance.md", ROOT / "docs/images/scaling.svg"
+PAGE, IMAGE = ROOT / "docs/methods.md", ROOT / "docs/images/scaling.svg"
 AXES = ("rows", "queries", "measures", "models", "resamples")
 Found = Mapping[str, Mapping[str, Any]]
 Point = tuple[int, float, float]  # size, seconds, MB
@@ -22,29 +22,27 @@ Point = tuple[int, float, float]  # size, seconds, MB
 
 def measured(found: Found) -> str:
     work = [row for name, case in found.items() if name != "scaling" for row in _work(name, case)]
-    shows = [
+    about = sorted({f"{case['date']}, {case['machine']}, {case['versions']}." for case in found.values()})
+    head = ["case", "task", "wall, s", "CPU, s", "peak memory, MB", "wall ÷ first"]
+    return "\n\n".join([textwrap.fill(" ".join(about), 120), _markdown(head, work)])
+
+
+def claims(found: Found) -> str:
+    rows = [
         [name, claim, f"{value:,.4g}", f"{limit:,.4g}", "yes" if value <= limit else "no"]
         for name, case in found.items()
         for claim, value, limit in case["claims"]
     ]
-    about = sorted({f"{case['date']}: {case['machine']}; {case['versions']}." for case in found.values()})
-    head = ["case", "task", "rounds", "wall, s", "CPU, s", "peak anonymous, MB", "peak total, MB", "wall ÷ first"]
-    return "\n\n".join(
-        [
-            textwrap.fill(" ".join(about), 120),
-            _markdown(head, work),
-            _markdown(["case", "what", "found", "at most", "met"], shows),
-        ]
-    )
+    return _markdown(["case", "what", "measured", "at most", "met"], rows)
 
 
 def _work(name: str, case: Mapping[str, Any]) -> Iterator[list[str]]:
     first = next(iter(case["tasks"].values()))["wall"]
     for label, task in case["tasks"].items():
         spread = f"{statistics.median(task['wall']):.2f} ({min(task['wall']):.2f}–{max(task['wall']):.2f})"
-        cpu, peaks = statistics.median(task["cpu"]), [f"{max(task[kind]):,.0f}" for kind in ("anonymous", "total")]
+        cpu, peak = statistics.median(task["cpu"]), f"{max(task['total']):,.0f}"
         ratio = statistics.median(own / reference for own, reference in zip(task["wall"], first, strict=True))
-        yield [name, label, str(len(task["wall"])), spread, f"{cpu:.2f}", *peaks, f"{ratio:.2f}"]
+        yield [name, label, spread, f"{cpu:.2f}", peak, f"{ratio:.2f}"]
 
 
 def extrapolation(found: Found) -> str:

@@ -1,4 +1,4 @@
-"""`python -m tests.simulations [--write]`, or `make simulate`: the tables of docs/inference.md, from the code itself.
+"""`python -m tests.simulations [--write]`, or `make simulate`: the tables of docs/methods.md, from the code itself.
 
 Each table stands in a page between `<!-- simulated: NAME -->` and `<!-- end -->`, NAME being a module of this folder.
 """
