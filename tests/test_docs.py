@@ -48,8 +48,8 @@ RECOMMENDERS = "docs/tutorial-recommenders.md"
 LOGS = "docs/data.md"  # of which the section on logs is a walk
 OWN_METRICS = "docs/own-metrics.md"
 LLM = "docs/tutorial-language-models.md"
-COMING_FROM = "docs/coming-from.md"  # run by tests/agreement/test_coming_from.py
-SEQUELS = {TUTORIAL, RECOMMENDERS, OWN_METRICS, COMING_FROM, LLM}  # whose blocks build on one another
+MATCHING = "docs/matching.md"  # whose Python tests/agreement/test_coming_from.py runs
+SEQUELS = {TUTORIAL, RECOMMENDERS, OWN_METRICS, LLM}  # whose blocks build on one another
 DATE = "2026-11-20"
 EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}")
 
@@ -89,7 +89,7 @@ def test_generated_parts_are_up_to_date():
         "docs/api.md",
         "docs/commands.md",
         "docs/config.md",
-        "docs/conventions.md",
+        "docs/matching.md",
         "docs/metrics.md",
         "docs/names.md",
     }
@@ -153,14 +153,14 @@ def test_the_package_is_imported_without_numpy():
 
 
 def test_every_exit_code_is_documented():
-    documented = set(map(int, re.findall(r"^\| (\d+) \|", text_of("docs/commands.md"), re.MULTILINE)))
+    documented = set(map(int, re.findall(r"^\| (\d+) \|", text_of("docs/nightly.md"), re.MULTILINE)))
 
     codes = {code for name, code in vars(terminal).items() if name.isupper()}
     assert documented == codes | {InputError.exit_code, LockedError.exit_code}
 
 
 def test_every_convention_is_documented():
-    text = text_of("docs/conventions.md")
+    text = text_of("docs/matching.md")
     meanings = text.partition("## Choose a convention")[2].partition("\n<!-- ")[0]
     types = typing.get_type_hints(Conventions)
 
@@ -219,7 +219,7 @@ def names_in_first_cells(text: str) -> set[str]:
 # What is shown runs.
 
 
-@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")} - (SEQUELS - {COMING_FROM})))
+@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")} - SEQUELS))
 def test_configs_load_and_plan(page, scratch):
     for found, code in blocks("yaml"):
         if found == page:
@@ -337,7 +337,10 @@ def test_the_guide_to_language_models_works_from_start_to_end(scratch, capsys):
                 assert {"repeated": "0.6250", "prompts": "0.7500"}[name] in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("page", "code"), blocks_of_guides("python"), ids=lambda text: text.partition("\n")[0])
+PYTHON = [(page, code) for page, code in blocks_of_guides("python") if page != MATCHING]
+
+
+@pytest.mark.parametrize(("page", "code"), PYTHON, ids=lambda text: text.partition("\n")[0])
 def test_python_runs(page, code, scratch):
     names = {"__name__": "__main__"}
     exec(compile(code, page, "exec"), names)

@@ -10,7 +10,8 @@ import pytest
 
 from tests.agreement.recorded_tool import RANX
 
-PAGE = Path(__file__, "../../../docs/coming-from.md").resolve().read_text(encoding="utf-8")
+GUIDE = Path(__file__, "../../../docs/matching.md").resolve().read_text(encoding="utf-8")
+PAGE = GUIDE.partition("\n## Move from another tool\n")[2].partition("\n## ")[0]
 QRELS, RUN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 FILES = {"qrels.txt": QRELS, "run.txt": RUN}
 WITHIN = {"BEIR": 0.5e-5 + 1e-9}  # it rounds to five decimals
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:``mlflow.metrics:FutureWarning")
 
 
 def examples(tool: str) -> list[str]:
-    section = PAGE.partition(f"\n## {tool}\n")[2].partition("\n## ")[0]
+    section = PAGE.partition(f"\n### {tool}\n")[2].partition("\n### ")[0]
     return re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
 
 
@@ -32,7 +33,7 @@ def scratch(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("tool", re.findall(r"^## (.+)$", PAGE, re.MULTILINE))
+@pytest.mark.parametrize("tool", re.findall(r"^### (.+)$", PAGE, re.MULTILINE))
 def test_both_sides_give_the_same_figures(tool, scratch):
     """The tool's block and ours, one after the other; of ranx what it gave for this block and these files is recorded.
     The table at the top has these figures, to four decimals.

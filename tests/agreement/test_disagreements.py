@@ -1,4 +1,4 @@
-"""docs/disagreements.md: each block gives what is shown, if its tool is installed here, at the version it names."""
+"""disagreements.md: each block gives what is shown, if its tool is installed here, at the version it names."""
 
 import doctest
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__, "../../../docs/disagreements.md").resolve().read_text(encoding="utf-8")
+PAGE = Path(__file__).with_name("disagreements.md").read_text(encoding="utf-8")
 HEAD, *SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)
 TITLES = [section.partition("\n")[0] for section in SECTIONS]
 

@@ -68,7 +68,7 @@ def test_ndcg_agrees_on_lists_that_are_long_enough(tmp_path, lists):
 
 
 def test_the_ideal_list_is_not_as_short_as_the_one_retrieved(tmp_path, lists):
-    """The tool cuts the ideal list, so that it is never below ours; docs/disagreements.md has a case by hand."""
+    """The tool cuts the ideal list, so that it is never below ours; disagreements.md has a case by hand."""
     case, retrieved, relevant = lists
     found, _ = ours(tmp_path, case, "trec_eval", ["ndcg@20"])
     theirs = dict(zip(case.judgments, mlflow_scores(ndcg_at_k(20), retrieved, relevant), strict=True))

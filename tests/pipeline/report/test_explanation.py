@@ -159,7 +159,7 @@ def test_json_has_every_figure_in_full():
 
 
 def test_every_key_of_the_json_is_documented():
-    guide = (Path(__file__).parents[3] / "docs/conventions.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs/matching.md").read_text(encoding="utf-8")
     page = guide.partition("### Read the JSON")[2].partition("\n## ")[0]
     first = {
         name for cell in re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
