@@ -520,7 +520,7 @@ def _side(reference: str, opened: Opened) -> Side:
         record=record.path,
         created=record.manifest.created,
         commit=git.commit if git else None,
-        dirty=git is not None and git.dirty,
+        dirty=git is not None and bool(git.dirty),
         name=record.manifest.name,
         night=record.manifest.date,
     )

@@ -204,7 +204,8 @@ class Git(Part):
     commit: str
     branch: str | None = None
     url: str | None = None
-    dirty: bool
+    dirty: bool | None
+    """True if tracked files differ from the commit. None if git did not answer."""
 
 
 class Environment(Part):

@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,10 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from rankledger.pipeline.support.text import public_uri
+
+
+_SAFE_SETTINGS = {"core.fsmonitor": "false", "core.hooksPath": os.devnull}
+_SAFE_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 
 
 def environment(repository: Path) -> dict[str, Any]:
@@ -87,16 +91,36 @@ def _git(repository: Path) -> dict[str, Any] | None:
         "commit": commit.strip(),
         "branch": (_git_output(repository, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip() or None,
         "url": url if url and public_uri(plain) == plain else None,
-        "dirty": bool(_git_output(repository, "status", "--porcelain", "--untracked-files=no")),
+        "dirty": _read_dirty(repository),
     }
 
 
-def _git_output(repository: Path, *arguments: str) -> str | None:
+def _read_dirty(repository: Path) -> bool | None:
+    """Return whether tracked files differ from the commit. None if git does not answer."""
+    listed = _git_output(repository, "config", "--list", "--show-scope", "--name-only", "-z")
+    if listed is None:
+        return None
+    entries = listed.split("\0")
+    scopes = zip(entries[::2], entries[1::2], strict=False)
+    filters = {name for scope, name in scopes if scope in ("local", "worktree") and name.startswith("filter.")}
+    settings = _SAFE_SETTINGS | {name: "false" if name.endswith(".required") else "" for name in filters}
+    arguments = ("--porcelain", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
+    status = _git_output(repository, "status", *arguments, settings=settings)
+    return None if status is None else bool(status)
+
+
+def _git_output(repository: Path, *arguments: str, settings: Mapping[str, str] = _SAFE_SETTINGS) -> str | None:
+    """Run a git command without programs that a repository can name. Return None if git fails or takes too long."""
+    n_settings = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    variables = {**os.environ, **_SAFE_VARIABLES, "GIT_CONFIG_COUNT": str(n_settings + len(settings))}
+    for number, (name, value) in enumerate(settings.items(), n_settings):
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    command = ["git", "-C", str(repository), *arguments]
     try:
-        command = ["git", "-C", str(repository), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+        answer = subprocess.run(command, capture_output=True, check=True, timeout=10, env=variables)
     except (OSError, subprocess.SubprocessError):
         return None
+    return os.fsdecode(answer.stdout)
 
 
 _SHARE = 0.5  # of the memory that there is: the rest is left to files that the system keeps, and to others

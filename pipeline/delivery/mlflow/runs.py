@@ -258,7 +258,7 @@ def _tags(manifest: Manifest, ours: Mapping[str, str], given: Mapping[str, str] 
         "mlflow.source.git.commit": git.commit if git else None,
         "mlflow.source.git.branch": git.branch if git else None,
         "mlflow.source.git.repoURL": git.url if git else None,
-        "mlflow.source.git.dirty": json.dumps(git.dirty) if git else None,
+        "mlflow.source.git.dirty": json.dumps(git.dirty) if git and git.dirty is not None else None,
     }
     known = {**{key: value for key, value in fixed.items() if value is not None}, **ours}
     ours_first = [(key, "rankledger's own", value) for key, value in known.items()]

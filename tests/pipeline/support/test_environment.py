@@ -53,6 +53,49 @@ def test_a_repository_is_dirty_once_a_file_of_it_changed(repository):
     assert environment(repository)["git"]["branch"] is None
 
 
+@pytest.mark.parametrize("name", ["run.clean", "run.process", "run=it.clean", "r\udce9.clean", "fsmonitor", "hook", "submodule"])
+def test_a_repository_runs_no_program_while_its_state_is_read(repository, name):
+    """A monitor, filter, hook or submodule of the repository would run at each `git status`."""
+    program, ran = repository / "program", repository / "ran"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n", encoding="utf-8")
+    program.chmod(0o755)
+    inner = repository
+    if name == "submodule":
+        inner = repository / "inner"
+        git(repository, "init", "inner")
+        git(inner, "commit", "--allow-empty", "--message", "Start")
+        git(repository, "add", "inner")
+        git(repository, "commit", "--message", "Add")
+    if name == "hook":
+        (repository / ".git" / "hooks" / "post-index-change").write_bytes(program.read_bytes())
+        (repository / ".git" / "hooks" / "post-index-change").chmod(0o755)
+    elif name in ("fsmonitor", "submodule"):
+        git(inner, "config", "core.fsmonitor", str(program))
+    else:
+        (repository / ".gitattributes").write_bytes(os.fsencode(f"* filter={name.rpartition('.')[0]}\n"))
+        git(repository, "config", f"filter.{name}", str(program))
+        git(repository, "config", f"filter.{name.rpartition('.')[0]}.required", "true")
+    os.utime(repository / "configs" / "nightly.yaml", (1, 1))  # so that git reads the content again
+
+    assert environment(repository)["git"]["dirty"] is False
+    assert not ran.exists()
+
+
+def test_the_environment_sets_git_further(repository, monkeypatch):
+    """Continuous integration sets `safe.directory` by these variables."""
+    for name, value in {"COUNT": "1", "KEY_0": "url.https://git.example/.insteadOf", "VALUE_0": "ours:"}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    git(repository, "remote", "add", "origin", "ours:ranker.git")
+
+    assert environment(repository)["git"]["url"] == "https://git.example/ranker.git"
+
+
+def test_a_repository_whose_files_cannot_be_compared_is_not_called_clean(repository):
+    (repository / ".git" / "index").write_bytes(b"damaged")
+
+    assert environment(repository)["git"]["dirty"] is None
+
+
 @pytest.mark.parametrize(
     ("url", "is_recorded"),
     [
