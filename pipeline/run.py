@@ -34,7 +34,7 @@ from rankledger.pipeline.record.workspace import Opened, Workspace, evaluated_in
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.page import new_page
 from rankledger.pipeline.scoring import bound_ties, join_replicates, score
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, describe_system_error
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 
@@ -261,6 +261,9 @@ def _compare_nights(evaluation: Evaluation, earlier: Earlier) -> tuple[Evaluatio
 
 
 def _warn_of_bug(evaluation: Evaluation, page: str, error: Exception) -> Evaluation:
+    if line := describe_system_error(error):
+        warning = f"{page}: not written ({line}). The record is complete without the page."
+        return replace(evaluation, warnings=(*evaluation.warnings, warning))
     place = extract_tb(error.__traceback__)[-1]
     bug = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}"
     warning = f"{page}: not written because of a bug ({bug}). The record is complete without it. Report the bug."

@@ -12,7 +12,14 @@ import click
 
 from rankledger.pipeline.cli import everyday, further
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
-from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError, likely, shorten
+from rankledger.pipeline.support.errors import (
+    InputError,
+    InputWarning,
+    LockedError,
+    describe_system_error,
+    likely,
+    shorten,
+)
 from rankledger.pipeline.support.progress import work
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
@@ -140,10 +147,10 @@ def run(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort) as error:
         print_remark("; ".join(["interrupted", *notes_of(error)]))
         return INTERRUPTED
-    except OSError as error:
-        print_remark("; ".join([f"{error.filename or 'disk'}: {error.strerror or error}", *notes_of(error)]))
-        return DISK
-    except Exception:
+    except Exception as error:
+        if line := describe_system_error(error):
+            print_remark("; ".join([line, *notes_of(error)]))
+            return DISK
         print_remark(*traceback.format_exc().rstrip("\n").split("\n"))
         print_remark("this is a bug of rankledger; please report it with the lines above")
         return BUG

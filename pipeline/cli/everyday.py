@@ -16,7 +16,7 @@ import click
 
 from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.report import ENDINGS, TableStyle
-from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.errors import InputError, LockedError, describe_system_error
 from rankledger.pipeline.support.text import counted
 
 if TYPE_CHECKING:
@@ -396,7 +396,7 @@ def _reported(config: str, shown: ReportOptions) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as error:
         if isinstance(error, Exception):
             _write_error_reports(error, config, shown)
-        if isinstance(error, OSError | KeyboardInterrupt) and not terminal.notes_of(error):
+        if (isinstance(error, KeyboardInterrupt) or describe_system_error(error)) and not terminal.notes_of(error):
             error.add_note("nothing was recorded")
         raise
 
@@ -404,7 +404,10 @@ def _reported(config: str, shown: ReportOptions) -> Iterator[None]:
 def _write_error_reports(error: Exception, config: str, shown: ReportOptions) -> None:
     from rankledger.pipeline.report.verdicts import write_error_reports
 
-    reason = "; ".join(error.lines) if isinstance(error, InputError) else str(error) or type(error).__name__
+    if isinstance(error, InputError):
+        reason = "; ".join(error.lines)
+    else:
+        reason = describe_system_error(error) or str(error) or type(error).__name__
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     try:
         write_error_reports(

@@ -33,7 +33,7 @@ from rankledger.pipeline.record.receipts import Claim, claim_night, clear_left_b
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.workspace import Backend, Opened, Workspace, workers_of
 from rankledger.pipeline.run import evaluate_opened
-from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.errors import InputError, LockedError, describe_system_error
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.support.text import one_line, without_credentials
 
@@ -289,9 +289,7 @@ def _record_failure(
 def _describe_failure(error: Exception) -> str:
     if isinstance(error, InputError):
         return "; ".join(error.lines)
-    if isinstance(error, OSError):
-        return f"{error.filename or 'disk'}: {error.strerror or error}"
-    return f"a bug of rankledger: {type(error).__name__}: {error}"
+    return describe_system_error(error) or f"a bug of rankledger: {type(error).__name__}: {error}"
 
 
 def _date_of(text: str | None, now: datetime) -> str:

@@ -33,7 +33,7 @@ from rankledger.pipeline.support.parallel import map_threads
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 _XZ_MEMORY = 1 << 28  # bytes for a file's dictionary: `xz -9` takes a quarter of it
-_DAMAGED = (OSError, EOFError, NotImplementedError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
+DAMAGED = (OSError, EOFError, NotImplementedError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 _PIECE = 1 << 22  # bytes that are read or uncompressed at a time
 _RATIO = 200  # of the bytes uncompressed to those stored: text reaches 20, tables of numbers 50, zeros 1,000
 _SPECIAL = {
@@ -108,7 +108,7 @@ class StoredFile:
         """Format suffix in lower case: `.tsv` of `bm25.tsv.gz`, or of the file in `bm25.zip`."""
         suffix, compression = suffixes(self.name)
         if compression == ".zip" and not suffix and self.filesystem is not None:
-            with suppress(InputError, *_DAMAGED), self._opened() as (file, _), zipfile.ZipFile(file) as archive:
+            with suppress(InputError, *DAMAGED), self._opened() as (file, _), zipfile.ZipFile(file) as archive:
                 return suffixes(_member(self.path, archive).filename)[0]
         return suffix
 
@@ -302,7 +302,7 @@ class Contents:
     def _refusing_damaged(self) -> Iterator[None]:
         try:
             yield
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise InputError(f"{self._path}: not {self._compression} ({first_line(error)}); write it again") from None
 
     def readinto(self, view: memoryview) -> int:

@@ -21,7 +21,6 @@ from threadpoolctl import ThreadpoolController
 
 from rankledger.pipeline.support.text import public_uri
 
-
 _SAFE_SETTINGS = {"core.fsmonitor": "false", "core.hooksPath": os.devnull}
 _SAFE_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 

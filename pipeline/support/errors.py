@@ -45,6 +45,17 @@ class TrackingError(Exception):
         self.unreachable = unreachable
 
 
+def describe_system_error(error: BaseException) -> str | None:
+    """Return the line on an error of the disk, of memory or of another limit of the machine. None for other errors."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'disk'}: {error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return "memory: the process ran out of memory. Set fewer jobs, or use a machine with more memory"
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return "threads: the system allows no further thread. Set fewer jobs, or a higher limit of processes or memory"
+    return None
+
+
 def likely(word: str, known: Iterable[str]) -> str:
     """Return the end of a message with the likely word. Empty if there is none."""
     close = difflib.get_close_matches(word, known, n=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import math
 import os
 import threading
@@ -70,13 +71,22 @@ class Workers:
             return (function(*call) for call in calls)
         if self.backend == "threads":
             return _in_threads(function, calls, jobs)
-        import joblib  # takes a tenth of a second, and only processes need it
+        return _in_processes(function, calls, jobs)
 
-        _stop_processes_at_exit()
-        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator")
-        folder = Path.cwd()
-        results: Iterator[T] = parallel(joblib.delayed(_call_in_folder)(folder, function, *call) for call in calls)
-        return results
+
+def _in_processes(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
+    """Yield results in order. Raise an OSError if the system ends a process."""
+    import joblib  # takes a tenth of a second, and only processes need it
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    _stop_processes_at_exit()
+    parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator")
+    folder = Path.cwd()
+    try:
+        yield from parallel(joblib.delayed(_call_in_folder)(folder, function, *call) for call in calls)
+    except TerminatedWorkerError:
+        problem = "a worker process was killed, probably because memory ran out. Set fewer jobs, or `backend: threads`"
+        raise OSError(errno.ENOMEM, problem, "execution.backend") from None
 
 
 def _call_in_folder(folder: Path, function: Callable[..., T], *call: Any) -> T:

@@ -40,8 +40,17 @@ def written(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False))
 
 
+def refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of keys and values. Raise ValueError if a key occurs twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"'{shorten(key)}' occurs twice")
+    return values
+
+
 def load_json(
-    where: str, text: bytes | memoryview, remedy: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
+    where: str, text: bytes | memoryview, remedy: str, hook: Callable[[list[tuple[str, Any]]], Any] = refuse_repeats
 ) -> Any:
     """Return the value of a JSON text. `where` is the file or line, `remedy` the action if it is invalid."""
     try:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankledger.metrics.language_models import citation_scores, nugget_scores
+from rankledger.pipeline.data.files import DAMAGED
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Sample
 from rankledger.pipeline.data.formats.delimited import CSV, TSV
 from rankledger.pipeline.data.formats.json import JSONL, decoded, load_json
@@ -112,9 +113,10 @@ def _inspect(part: FilePart) -> Iterator[Sample]:
         try:
             with zipfile.ZipFile(io.BytesIO(part.data)) as archive:
                 head = _document(part, _member(part, archive, "header.json"))
-                samples = json.loads(_member(part, archive, "summaries.json"))
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, RecursionError) as error:
+                summaries = _member(part, archive, "summaries.json")
+        except (*DAMAGED, ValueError) as error:
             raise InputError(f"{part.path}: not a whole zip ({error}); copy it again") from None
+        samples = load_json(f"{part.path}: summaries.json", summaries, "copy it again")
     else:
         head = _document(part, part.data)
         samples = head.get("samples")
@@ -155,10 +157,14 @@ def _counted(value: object, words: Mapping[str, float]) -> object:
 
 
 def _member(part: FilePart, archive: zipfile.ZipFile, name: str) -> bytes:
-    try:
-        found = archive.getinfo(name)
-    except KeyError:
-        raise InputError(f"{part.path}: no {name} in it; complete it with `inspect eval-retry`") from None
+    members = [member for member in archive.infolist() if member.filename == name]
+    if not members:
+        raise InputError(f"{part.path}: no {name} in it; complete it with `inspect eval-retry`")
+    if len(members) > 1:
+        raise InputError(f"{part.path}: {name} occurs twice in the archive. Remove one, or copy the log again.")
+    (found,) = members
+    if found.flag_bits & 1:
+        raise InputError(f"{part.path}: the archive is encrypted. Set a log that is not encrypted.")
     limit = int(min(part.limit, 1 << 40))
     if found.compress_type != _ZSTD:
         with archive.open(found) as member:

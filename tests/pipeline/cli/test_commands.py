@@ -375,6 +375,12 @@ def test_an_output_file_that_cannot_be_written_is_refused_at_once(run_cli, confi
 
 FULL = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")
 AWAY = OSError(errno.EIO, "there is no bucket", "s3://eval/records")
+LIMITS = {
+    MemoryError(): "memory: the process ran out of memory. Set fewer jobs, or use a machine with more memory",
+    RuntimeError("can't start new thread"): (
+        "threads: the system allows no further thread. Set fewer jobs, or a higher limit of processes or memory"
+    ),
+}
 
 
 @pytest.mark.parametrize(
@@ -384,11 +390,15 @@ AWAY = OSError(errno.EIO, "there is no bucket", "s3://eval/records")
             *("evaluate", "pyarrow.parquet.ParquetWriter.write_table", FULL, 74),
             "scores.parquet: No space left on device; nothing was recorded",
         ),
+        *(
+            ("evaluate", "rankledger.pipeline.run.score", error, 74, f"{line}; nothing was recorded")
+            for error, line in LIMITS.items()
+        ),
         ("evaluate", "rankledger.pipeline.run.score", KeyboardInterrupt(), 130, "interrupted; nothing was recorded"),
         ("list", "rankledger.pipeline.record.store.Records.ids", AWAY, 74, "s3://eval/records: there is no bucket"),
         ("list", "rankledger.pipeline.record.store.Records.ids", KeyboardInterrupt(), 130, "interrupted"),
     ],
-    ids=["disk", "Ctrl-C", "list, disk", "list, Ctrl-C"],
+    ids=["disk", "memory", "threads", "Ctrl-C", "list, disk", "list, Ctrl-C"],
 )
 def test_an_end_in_the_middle_leaves_nothing_behind(run_cli, config, monkeypatch, command, target, error, code, line):
     """Whoever lists records has not lost one, and is not told so."""

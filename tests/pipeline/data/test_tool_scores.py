@@ -5,6 +5,7 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -150,22 +151,48 @@ def test_a_log_that_is_not_complete_is_refused(tmp_path, contents, found):
     assert refusal(path, "includes", format="inspect") == f"log.json: {found}"
 
 
-def zipped(members: Mapping[str, bytes]) -> bytes:
+def zipped(*members: tuple[str, bytes]) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, contents in members.items():
+        for name, contents in members:
             archive.writestr(name, contents)
     return made.getvalue()
+
+
+def double_last_key(text: bytes) -> bytes:
+    return re.sub(rb'(?s)(.*)("\w+"):', rb"\1\2: null, \2:", text)
+
+
+@pytest.mark.parametrize("log", sorted({*GOLDEN.glob("*/*.json"), *GOLDEN.glob("*/*.jsonl")}), ids=lambda log: log.stem)
+def test_a_log_with_a_key_twice_is_refused(tmp_path, log):
+    """Either value could be meant."""
+    path = tmp_path / log.name
+    path.write_bytes(double_last_key(log.read_bytes()))
+
+    assert re.search(r"not JSON \('\w+' occurs twice\); write .* again$", refusal(path, "s", format=log.parent.name))
 
 
 def test_a_zip_is_read_whether_deflated_or_not_and_refused_if_damaged(tmp_path):
     path = tmp_path / "log.eval"
     whole = log()
     summaries = json.dumps(whole.pop("samples")).encode()
-    path.write_bytes(zipped({"header.json": json.dumps(whole).encode(), "summaries.json": summaries}))
+    header = json.dumps(whole).encode()
+    path.write_bytes(zipped(("header.json", header), ("summaries.json", summaries)))
     assert scores(read(path, "close")) == scores(read(SMALL, "close"))
 
-    path.write_bytes(zipped({"header.json": b"{}"}))
+    data = bytearray(path.read_bytes())
+    for place in (6, data.index(b"PK\x01\x02") + 8):
+        data[place] |= 1
+    path.write_bytes(data)
+    assert refusal(path, "close") == "log.eval: the archive is encrypted. Set a log that is not encrypted."
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        path.write_bytes(zipped(("header.json", header), ("summaries.json", summaries), ("summaries.json", b"[]")))
+    found = "summaries.json occurs twice in the archive. Remove one, or copy the log again."
+    assert refusal(path, "close") == f"log.eval: {found}"
+    path.write_bytes(zipped(("header.json", header), ("summaries.json", double_last_key(summaries))))
+    found = "summaries.json: not JSON ('explanation' occurs twice); copy it again"
+    assert re.sub(r"'\w+'", "'explanation'", refusal(path, "close")) == f"log.eval: {found}"
+    path.write_bytes(zipped(("header.json", b"{}")))
     assert refusal(path, "close") == "log.eval: no summaries.json in it; complete it with `inspect eval-retry`"
     path.write_bytes(LARGE.read_bytes()[:-30])
     assert refusal(path, "close") == "log.eval: not a whole zip (File is not a zip file); copy it again"
@@ -175,7 +202,7 @@ def test_a_zip_is_read_whether_deflated_or_not_and_refused_if_damaged(tmp_path):
     data[at] ^= 0xFF
     path.write_bytes(data)
     assert refusal(path, "close").startswith("log.eval: ")
-    bomb = zipped({"header.json": b"{}", "summaries.json": b" " * 3_000_000})
+    bomb = zipped(("header.json", b"{}"), ("summaries.json", b" " * 3_000_000))
     path.write_bytes(bomb)
     found = refusal(path, "close", large=10_000)
     assert found.startswith("log.eval: more than ")

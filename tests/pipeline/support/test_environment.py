@@ -53,7 +53,9 @@ def test_a_repository_is_dirty_once_a_file_of_it_changed(repository):
     assert environment(repository)["git"]["branch"] is None
 
 
-@pytest.mark.parametrize("name", ["run.clean", "run.process", "run=it.clean", "r\udce9.clean", "fsmonitor", "hook", "submodule"])
+@pytest.mark.parametrize(
+    "name", ["run.clean", "run.process", "run=it.clean", "r\udce9.clean", "fsmonitor", "hook", "submodule"]
+)
 def test_a_repository_runs_no_program_while_its_state_is_read(repository, name):
     """A monitor, filter, hook or submodule of the repository would run at each `git status`."""
     program, ran = repository / "program", repository / "ran"

@@ -2,11 +2,13 @@
 
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from rankledger.pipeline.support import environment
@@ -114,6 +116,27 @@ def test_an_exception_comes_out_as_it_is(workers):
         workers.run("Failing", fail_at_three, [(number,) for number in range(8)])
 
     assert error.value.exit_code == 2
+
+
+def kill_at_three(number: int) -> int:
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_killed_process_is_one_line_and_the_next_calls_have_others():
+    workers = Workers(2, "processes")
+    with pytest.raises(OSError, match=r"a worker process was killed, .*\. Set fewer jobs") as error:
+        workers.run("Killing", kill_at_three, [(number,) for number in range(8)])
+
+    assert error.value.filename == "execution.backend"
+    assert workers.run("Squaring", power, [(2, 2), (3, 2)]) == [4, 9]
+
+
+@pytest.mark.parametrize("workers", [Workers(2), Workers(2, "processes")], ids=str)
+def test_lack_of_memory_in_a_worker_is_lack_of_memory(workers):
+    with pytest.raises(MemoryError):
+        workers.run("Filling", np.empty, [(1 << 57,), (1,)])
 
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 3, 20])
