@@ -172,9 +172,9 @@ def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matchin
     by_chance = max(_AFFIXED, _BY_CHANCE * n_matching)  # `a` and `a.b` may both be ids
     if found is None or (len(found[0]) < by_chance and "the prefix" in found[1]):
         return ""
-    (one, other), remedy = found[0][0], found[1]
-    like = f"look like judged ones {absent}, such as '{other[:_SHOWN]}' ({n_matching:,} match as they are)"
-    return f"{len(found[0]):,} {what} such as '{one[:_SHOWN]}' {like}. {remedy[:1].upper()}{remedy[1:]}."
+    (one, other), remedy = found[0][0], _spell_out(found[1])
+    like = f"look like judged ones {absent}, such as '{_spell_out(other[:_SHOWN])}' ({n_matching:,} match as they are)"
+    return f"{len(found[0]):,} {what} such as '{_spell_out(one[:_SHOWN])}' {like}. {remedy[:1].upper()}{remedy[1:]}."
 
 
 def small_overlap(
@@ -326,7 +326,15 @@ def mismatch(
 ) -> str:
     """Return one line on ids that match nothing: an id of each side, and the action."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
-    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {instead}"
+    ids = f"such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}"
+    return f"{path}: {found}, {_spell_out(ids)}, {instead}"
+
+
+def _spell_out(text: str) -> str:
+    """Return a text with escapes for blanks other than the usual one, and for characters without width."""
+    return "".join(
+        ascii(sign)[1:-1] if sign != " " and unicodedata.category(sign) in ("Cf", "Zs") else sign for sign in text
+    )
 
 
 def none_of(n: int, things: str) -> str:
@@ -359,12 +367,16 @@ def _remove_prefix(prefix: str, text: str) -> str:
     return text.removeprefix(prefix)
 
 
+_EXPONENT = re.compile(r"\d(\.\d{1,15})?e\+?\d\d")
 _ALIKE: Mapping[str, _Rule] = {
     "remove the whitespace around ids": str.strip,
     "write ids as text (pandas made floats of them)": lambda text: text.removesuffix(".0"),
     "write the leading zeros on both sides or on neither": lambda text: text.lstrip("0") or text[-1:],
     "write the letters of both in the same case": str.casefold,
     "write ids in one Unicode form (NFC)": partial(unicodedata.normalize, "NFC"),
+    "write whole numbers without an exponent (R writes 100000 as 1e+05)": lambda text: (
+        f"{float(text):.0f}" if _EXPONENT.fullmatch(text) else text
+    ),
 }
 
 

@@ -35,7 +35,7 @@ _UNPACKED = 5  # bytes of text that come of a byte compressed, or of Parquet
 _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
-_TEXTS = {"trec", "tsv", "csv", "jsonl", "json"}
+_TEXTS = {name for name, layout in FORMATS.items() if layout.cut is None and layout.samples is None}
 _SIGNATURES = {
     b"\x1f\x8b": ("gzip", "Add .gz to its name"),
     b"\x28\xb5\x2f\xfd": ("zstd", "Add .zst to its name"),
@@ -43,6 +43,8 @@ _SIGNATURES = {
     **{b"BZh%d1AY&SY" % level: ("bzip2", "Add .bz2 to its name") for level in range(1, 10)},
     b"PK\x03\x04": ("a ZIP archive, as .xlsx is", "Use CSV or Parquet for tables, and .zip for other files"),
     b"PAR1\x15": ("Parquet", "Set format: parquet"),
+    b"ARROW1\0\0": ("an Arrow (Feather) file", "Use Parquet"),
+    b"\x04\x22M\x18": ("LZ4", "Unpack the file, or use gzip or zstd"),
     **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("UTF-16", "Use UTF-8")),
 }
 _Bytes = npt.NDArray[np.uint8]

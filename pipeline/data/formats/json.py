@@ -325,6 +325,10 @@ def _queries(part: FilePart) -> dict[str, JsonObject]:
 def _number(part: FilePart, query: str, document: str, number: Any) -> float:
     if type(number) not in (int, float):
         at = f"query '{shorten(query)}', document '{shorten(document)}'"
+        for key, values in _queries(part).items():
+            for name, value in values.items():
+                if isinstance(value, JsonObject) and any(isinstance(one, JsonObject) for one in value.values()):
+                    _refuse_shape(part, f"rankings are nested deeper, below '{shorten(key)}.{shorten(name)}'")
         _refuse_shape(part, f"{at}: {part.kind.value} {written(number)} is not a number")
     return double(number)
 

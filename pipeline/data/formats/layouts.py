@@ -188,7 +188,9 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
 
 
 def explain_header(found: Collection[str]) -> str:
-    """Return the action for a header with the wrong separator. Empty if it is right."""
+    """Return the action for a header with the wrong separator or blanks around names. Empty if it is right."""
+    if any(name != name.strip() for name in found):
+        return "blanks stand next to its separators; remove them"
     first = next(iter(found), "")
     counts = {sign: first.count(sign) for sign in _SEPARATORS} if len(found) == 1 else {}
     sign = max(counts, key=lambda each: counts[each], default="")

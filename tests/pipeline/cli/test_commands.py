@@ -611,6 +611,12 @@ def test_settings_that_are_probably_wrong_are_warned_of_on_stderr(run_cli, confi
     )
 
 
+def test_the_package_runs_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "rankledger", "formats"]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "parquet" in outcome.stdout
+
+
 def test_formats_metrics_and_the_version_are_printed(run_cli):
     outcome = run_cli("formats")
     assert (outcome.code, outcome.err) == (0, "")

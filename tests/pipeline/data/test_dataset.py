@@ -280,11 +280,13 @@ def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: b
         (["0", "7"], ["00"], ("0", "00"), "write the leading zeros on both sides or on neither"),
         (["doc-A"], ["DOC-a"], ("doc-A", "DOC-a"), "write the letters of both in the same case"),
         (["12 ", "9 "], ["9"], ("9 ", "9"), "remove the whitespace around ids"),
+        (["1e+05", "7"], ["100000"], ("1e+05", "100000"), "write whole numbers without an exponent"),
         (["Cafe\u0301"], ["Caf\u00e9"], ("Cafe\u0301", "Caf\u00e9"), "write ids in one Unicode form (NFC)"),
     ],
 )
 def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair, remedy):
-    assert likely_cause(ours, theirs) == (*pair, remedy)
+    *likely_pair, cause = likely_cause(ours, theirs)
+    assert (*likely_pair, cause.partition(" (R writes")[0]) == (*pair, remedy)
 
 
 def test_an_unknown_cause_is_not_guessed_and_most_matches_decide():
@@ -348,6 +350,13 @@ def test_a_ranking_without_a_known_document_is_refused_with_an_id_of_each_side()
         "or accept it with outputs: {path: …, allow_no_overlap: true}"
     )
     assert unmatched[1].to_pylist() == ["m12", "m99"]
+
+
+@pytest.mark.parametrize(("sign", "shown"), [("\u00a0", r"\xa0"), ("\u200b", r"\u200b"), ("\ufeff", r"\ufeff")])
+def test_characters_that_cannot_be_seen_are_spelled_out_in_ids(sign, shown):
+    message, _ = joined(numbered_dataset(), f"1{sign}2").unmatched
+
+    assert f"such as '1{shown}2'; the judgments have '12'" in message
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,8 @@ def test_xz_that_asks_for_much_memory_is_refused():
         ("run.csv", lzma.compress(b"x"), "xz, which is not text. Add .xz to its name."),
         ("run.xlsx", zipped({"xl/workbook.xml": b"x"}), "a ZIP archive, as .xlsx is, which is not text. Use CSV"),
         ("run.csv", b"PAR1\x15\x04", "Parquet, which is not text. Set format: parquet."),
+        ("run.json", b"ARROW1\0\0" + bytes(9), "an Arrow (Feather) file, which is not text. Use Parquet."),
+        ("run.lz4", b"\x04\x22M\x18d@", "LZ4, which is not text. Unpack the file, or use gzip or zstd."),
         ("run.csv", "query_id,doc_id\n".encode("utf-16"), "UTF-16, which is not text. Use UTF-8."),
     ],
 )

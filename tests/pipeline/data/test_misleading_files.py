@@ -84,6 +84,7 @@ HEADED = "query_id{0}doc_id{0}score\nq1{0}d2{0}2.5\n"
         ("a.csv", HEADED.format(";"), "its fields are separated by semicolons; write commas (and decimal points)"),
         ("a.csv", HEADED.format(";").replace(".", ","), "its fields are separated by semicolons; write commas"),
         ("a.tsv", HEADED.format(";"), "its fields are separated by semicolons"),
+        ("a.csv", HEADED.format(", "), "blanks stand next to its separators; remove them"),
         ("a.csv", HEADED.format("|"), "its fields are separated by bars; write commas"),
         ("a.csv", HEADED.format("\t"), "its fields are separated by tabs; set format: tsv"),
         ("a.tsv", HEADED.format(","), "its fields are separated by commas; set format: csv"),
@@ -258,6 +259,10 @@ def test_a_table_of_pandas_with_names_that_mean_nothing(orient):
     ("content", "problem"),
     [
         ([["q", "a", 1.0]], 'found [["q", "a", 1.0]]'),  # orient="values"
+        (
+            {"meta": {"model": "x"}, "default": {"test": {"q": {"d": 1.0}}}},
+            "rankings are nested deeper, below 'default.test'",
+        ),
         ({"q": {"a": {"text": "x"}}}, "query 'q', document 'a': score {\"text\": \"x\"} is not a number"),
         ({"q": {"a": {"score": 0.5}}}, "query 'q', document 'a': score {\"score\": 0.5} is not a number"),
         ({"model": "x", "q": {"a": 1}}, "the value of 'model' is \"x\""),
