@@ -16,7 +16,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.commands import GROUPS
 from rankledger.pipeline.config import schema as config_schema
-from rankledger.pipeline.record.evaluation import Table
+from rankledger.pipeline.record.evaluation import Evaluation, Table
 
 __all__ = ["pages"]
 
@@ -103,6 +103,8 @@ def pages() -> dict[Path, str]:
         "profile_defaults": _profile_defaults,
         "reasons": _reasons,
     }
+    tables = {name: table for name, table in vars(Evaluation).items() if isinstance(table, Table)}
+    parts |= {f"columns_of_{name}": partial(_columns, table.row) for name, table in tables.items()}
     texts = {page: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md"))}
     return {
         page: MARKED.sub(lambda found: "\n".join([found[1], *parts[found[2]](), found[3]]), text)
@@ -521,8 +523,7 @@ def _type(name: str, found: type) -> Iterator[str]:
     text = _docstring(found)
     yield from (f"### {name}", "", *text[""], "")
     types = _annotations(found)
-    own = [base for base in reversed(found.__mro__) if base.__module__.startswith("rankledger.")]
-    lines = (line for base in own for line in (*_docstring(base).get("Attributes", []), *_members(base)))
+    lines = (line for base in _bases(found) for line in (*_docstring(base).get("Attributes", []), *_members(base)))
     meanings = _meanings([*lines])
     if meanings:
         yield from ("| attribute | type | meaning |", "|---|---|---|")
@@ -530,6 +531,16 @@ def _type(name: str, found: type) -> Iterator[str]:
             written = f"`{_cell(types[attribute])}`" if attribute in types else ""
             yield f"| `{attribute}` | {written} | {_cell(meaning)} |"
         yield ""
+
+
+def _columns(row: type) -> Iterator[str]:
+    """Yield a table of a result table's columns."""
+    lines = [line for base in _bases(row) for line in _docstring(base).get("Attributes", [])]
+    yield from _meanings_table("column", lines)
+
+
+def _bases(found: type) -> list[type]:
+    return [base for base in reversed(found.__mro__) if base.__module__.startswith("rankledger.")]
 
 
 def _members(found: type) -> Iterator[str]:

@@ -92,6 +92,7 @@ def test_generated_parts_are_up_to_date():
         "docs/matching.md",
         "docs/metrics.md",
         "docs/names.md",
+        "docs/records.md",
     }
     assert [name_of(page) for page, text in generated.items() if page.read_text(encoding="utf-8") != text] == []
 
