@@ -169,8 +169,8 @@ def find_changepoints(
     steps: dict[int, LevelChange] = {}
     if 2 * n_moved < n_pairs and n_moved < max(FEWEST_NIGHTS - 1, n_pairs / _LASTING):
         for stretch in stretches:
-            at = range(1, len(stretch.places))
-            steps |= _describe_steps(stretch, at, [_StepBounds(i, i, "step") for i in at], 0.0, 0.0, nights)
+            places = range(1, len(stretch.places))
+            steps |= _describe_steps(stretch, places, [_StepBounds(i, i, "step") for i in places], 0.0, 0.0, nights)
         return SeriesSteps(_count_nights(steps, breaks, len(figures)), 0.0)
     if n_moved < FEWEST_NIGHTS - 1:
         return SeriesSteps((), None, n_different=n_moved + 1)
@@ -180,9 +180,9 @@ def find_changepoints(
         replace(stretch, figures=_clip_outliers(stretch.figures, noise * stretch.std_errors)) for stretch in stretches
     ]
     correlation = float(_correlation([(stretch.figures, stretch.std_errors) for stretch in clipped], n_nights))
-    for stretch, own in zip(stretches, clipped, strict=True):
-        bounds = _bounds(own, noise, correlation, n_nights)
-        steps |= _describe_steps(stretch, _locate_steps(own, bounds), bounds, noise, correlation, nights)
+    for stretch, part in zip(stretches, clipped, strict=True):
+        bounds = _bounds(part, noise, correlation, n_nights)
+        steps |= _describe_steps(stretch, _locate_steps(part, bounds), bounds, noise, correlation, nights)
     return SeriesSteps(_count_nights(steps, breaks, len(figures)), noise, correlation, _false_steps(n_nights))
 
 
@@ -212,10 +212,10 @@ def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats
     correlation = _correlation([(clipped, std_errors)], n_nights)
     either, steps = [], []
     for length, _, statistics in _scan(clipped, std_errors):
-        greatest = statistics.max(axis=1) / noise[:, 0]
+        maxima = statistics.max(axis=1) / noise[:, 0]
         penalty = _penalty(length, n_nights)
-        either.append(greatest - penalty)
-        steps.append(greatest / _inflation(length // 2, length - length // 2, correlation) - penalty)
+        either.append(maxima - penalty)
+        steps.append(maxima / _inflation(length // 2, length - length // 2, correlation) - penalty)
     return {"step": np.max(steps, axis=0), "step or drift": np.max(either, axis=0)}
 
 
@@ -228,9 +228,9 @@ def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> li
 
 
 def _fill_gaps(std_errors: Sequence[float | None]) -> Floats:
-    known = np.array([error or 0.0 for error in std_errors], dtype=np.float64)
-    median = np.median(known[known > 0]) if (known > 0).any() else 1.0
-    return np.where(known < median / _SPAN, median, np.minimum(known, median * _SPAN))
+    errors = np.array([error or 0.0 for error in std_errors], dtype=np.float64)
+    median = np.median(errors[errors > 0]) if (errors > 0).any() else 1.0
+    return np.where(errors < median / _SPAN, median, np.minimum(errors, median * _SPAN))
 
 
 def _differences(figures: Floats, std_errors: Floats, lag: int = 1) -> Floats:
@@ -276,9 +276,9 @@ def _correlation(stretches: Sequence[tuple[Floats, Floats]], n_nights: int) -> F
     near = _noise([_differences(*stretch) for stretch in stretches])
     grown, expected = [], []
     for lag in _LAGS[: max(1, n_nights // _PER_LAG - 1)]:
-        apart = [_differences(*stretch, lag) for stretch in stretches if stretch[0].shape[-1] > lag]
-        if sum(part.shape[-1] for part in apart) > 1:
-            grown.append((_noise(apart) / near) ** 2)
+        differences = [_differences(*stretch, lag) for stretch in stretches if stretch[0].shape[-1] > lag]
+        if sum(part.shape[-1] for part in differences) > 1:
+            grown.append((_noise(differences) / near) ** 2)
             expected.append(np.sum([_CORRELATIONS**power for power in range(lag)], axis=0))
     if not grown:
         return np.full_like(near, _CORRELATIONS[-1])
@@ -295,8 +295,8 @@ def _inflation(n_before: int, n_after: int, correlation: Floats | float) -> Floa
     rho = np.asarray(correlation)
     lost = [1 - rho**n_nights for n_nights in (n_before, n_after)]
     variances = [
-        (n_nights * (1 - rho**2) - 2 * rho * own) / n_nights**2
-        for n_nights, own in zip((n_before, n_after), lost, strict=True)
+        (n_nights * (1 - rho**2) - 2 * rho * lost_part) / n_nights**2
+        for n_nights, lost_part in zip((n_before, n_after), lost, strict=True)
     ]
     covariance = rho * lost[0] * lost[1] / (n_before * n_after)
     variance = (variances[0] + variances[1] - 2 * covariance) / (1 - rho) ** 3
@@ -333,32 +333,32 @@ def _lengths(n_nights: int) -> list[int]:
 def _bounds(stretch: _ComparableNights, noise: float, correlation: float, n_nights: int) -> list[_StepBounds]:
     scanned = list(_scan(stretch.figures[np.newaxis], stretch.std_errors))
     against: dict[Tier, float] = {"step": correlation, "step or drift": 0.0}
-    taken: list[_StepBounds] = []
+    intervals: list[_StepBounds] = []
     for tier, assumed in against.items():
         for first, last in _significant(scanned, noise, assumed, n_nights):
-            if all(last < other.earliest or other.latest < first for other in taken):
-                taken.append(_StepBounds(first, last, tier))
-    return sorted(taken)
+            if all(last < other.earliest or other.latest < first for other in intervals):
+                intervals.append(_StepBounds(first, last, tier))
+    return sorted(intervals)
 
 
 def _significant(
     scanned: Sequence[tuple[int, Places, Floats]], noise: float, correlation: float, n_nights: int
 ) -> list[tuple[int, int]]:
-    least = critical_excess(n_nights)
-    found: list[tuple[int, float, int]] = []
+    minimum = critical_excess(n_nights)
+    runs: list[tuple[int, float, int]] = []
     for length, starts, statistics in scanned:
         deviation = noise * float(_inflation(length // 2, length - length // 2, correlation))
-        excess = statistics[0] / deviation - _penalty(length, n_nights) - least
-        found += [(length, -float(excess[i]), int(starts[i])) for i in np.flatnonzero(excess > 0)]
-    return [(start + 1, start + length - 1) for length, _, start in sorted(found)]
+        excess = statistics[0] / deviation - _penalty(length, n_nights) - minimum
+        runs += [(length, -float(excess[i]), int(starts[i])) for i in np.flatnonzero(excess > 0)]
+    return [(start + 1, start + length - 1) for length, _, start in sorted(runs)]
 
 
 def _locate_steps(stretch: _ComparableNights, bounds: Sequence[_StepBounds]) -> list[int]:
-    at = [_likeliest(stretch, own.earliest - 1, own, own.latest + 1) for own in bounds]
+    cuts = [_likeliest(stretch, bound.earliest - 1, bound, bound.latest + 1) for bound in bounds]
     for _ in range(2):  # a second time, from neighbours that have moved
-        ends = [0, *at, len(stretch.places)]
-        at = [_likeliest(stretch, ends[i], bounds[i], ends[i + 2]) for i in range(len(at))]
-    return at
+        ends = [0, *cuts, len(stretch.places)]
+        cuts = [_likeliest(stretch, ends[i], bounds[i], ends[i + 2]) for i in range(len(cuts))]
+    return cuts
 
 
 def _likeliest(stretch: _ComparableNights, begin: int, bounds: _StepBounds, end: int) -> int:
@@ -383,18 +383,18 @@ def _describe_steps(
     levels, weights = _levels(stretch, at)
     lasting = np.diff([0, *at, len(stretch.places)])
     steps = {}
-    for i, own in enumerate(bounds):
+    for i, bound in enumerate(bounds):
         inflation = float(_inflation(lasting[i], lasting[i + 1], correlation))
         place = int(stretch.places[at[i]])
         steps[place] = LevelChange(
             date=nights[place],
-            earliest=nights[stretch.places[own.earliest]],
-            latest=nights[stretch.places[own.latest]],
+            earliest=nights[stretch.places[bound.earliest]],
+            latest=nights[stretch.places[bound.latest]],
             n_nights=0,
             before=float(levels[i]),
             after=float(levels[i + 1]),
             std_error=noise * inflation * math.sqrt(1 / weights[i] + 1 / weights[i + 1]),
-            tier=own.tier,
+            tier=bound.tier,
         )
     return steps
 

@@ -70,16 +70,16 @@ def _quantile(a: float, b: float, p: float, q: float, guess: float) -> float:
     """
     if p > q:
         return -_quantile(b, a, q, p, -guess)
-    wanted = math.log(p)
-    least = (wanted + math.log(a) + math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)) / a
-    log_odds = max(guess, least)
+    log_target = math.log(p)
+    minimum = (log_target + math.log(a) + math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)) / a
+    log_odds = max(guess, minimum)
     for _ in range(100):
         if log_odds < -_FARTHEST:
             return -math.inf
         x, y = 1 / (1 + math.exp(-log_odds)), 1 / (1 + math.exp(log_odds))
         log_p, log_slope = _log_tail(a, b, x, y)
-        error = log_p - wanted
-        log_odds = max(log_odds - error * math.exp(min(log_p - log_slope, _FARTHEST)), least)
+        error = log_p - log_target
+        log_odds = max(log_odds - error * math.exp(min(log_p - log_slope, _FARTHEST)), minimum)
         if abs(error) < 1e-8:  # the next one would be about its square
             break
     return log_odds

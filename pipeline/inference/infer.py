@@ -86,8 +86,8 @@ def infer(
     curves: list[CurvePoint] = []
     tested = {_key(change): change for change in changes}
     for sample in each("Estimating", samples, len(samples), "datasets"):
-        own = [change for change in changes if change.line.dataset == sample.dataset]
-        estimates, compared = _estimate(sample, config, plan, scores, workers, own, tested)
+        dataset_changes = [change for change in changes if change.line.dataset == sample.dataset]
+        estimates, compared = _estimate(sample, config, plan, scores, workers, dataset_changes, tested)
         lines += estimates
         comparisons += compared
         curves += _draw_curves(sample, recall, inputs, interval_rule(config))
@@ -127,12 +127,12 @@ def _draw_samples(
     conventions = config.conventions.resolved.conventions
     return tuple(
         Sample(_select(name, scores), conventions, inputs.datasets[name].groups, settings, whole=_select(name, whole))
-        for name in dict.fromkeys(own.dataset for own in scores)
+        for name in dict.fromkeys(result.dataset for result in scores)
     )
 
 
 def _select(dataset: str, scores: Sequence[Scores]) -> list[Scores]:
-    return [own for own in scores if own.dataset == dataset]
+    return [result for result in scores if result.dataset == dataset]
 
 
 def _estimate(
@@ -147,25 +147,27 @@ def _estimate(
     """Return the estimates and comparisons of a dataset, and put its tested changes into `tested`."""
     comparison, rule, conventions = plan.comparison, interval_rule(config), config.conventions.resolved.conventions
     models = _select(sample.dataset, scores)
-    pairs = _find_pairs(comparison, sample.dataset, {(own.dataset, own.model) for own in models})
+    pairs = _find_pairs(comparison, sample.dataset, {(model.dataset, model.model) for model in models})
     all_pairs = ComparisonRules(baseline="all_pairs")
     test = make_test_rule(config, comparison.rules if comparison else all_pairs, workers)
     measures = comparison.measures[sample.dataset] if comparison and pairs else ()
-    taken: dict[Pair, TakenDifference] = {}
+    drawn: dict[Pair, TakenDifference] = {}
 
     def take(block: Collection[Measure]) -> None:
         if pairs:
-            taken.update(take_differences(sample, pairs, [one for one in measures if one in block], rule, test))
+            drawn.update(
+                take_differences(sample, pairs, [measure for measure in measures if measure in block], rule, test)
+            )
         if changes:
-            own = [change for change in changes if change.measure in block]
-            changed = _test_changes(sample, own, rule, make_test_rule(config, all_pairs, workers))
+            block_changes = [change for change in changes if change.measure in block]
+            changed = _test_changes(sample, block_changes, rule, make_test_rule(config, all_pairs, workers))
             tested.update((_key(change), change) for change in changed)
 
     estimates = estimate(sample, models, conventions, rule, take)
     if comparison is None or not pairs:
         return estimates, ()
     lead = lead_among(plan.lead[sample.dataset], measures) if comparison.rules.has_primary else None
-    return estimates, compare(sample, pairs, measures, rule, test, lead, taken)
+    return estimates, compare(sample, pairs, measures, rule, test, lead, drawn)
 
 
 def _key(change: FigureChange) -> tuple[str, ...]:
@@ -191,8 +193,8 @@ def _test_changes(
         elif change.pair is not None:
             families.setdefault((line.since, change.measure), {})[change.pair] = change
     for (_, measure), family in families.items():
-        taken = take_pairs(sample, [*family], rule, test)
-        for change, compared in zip(family.values(), test_differences(sample, taken, test, measure), strict=True):
+        drawn = take_pairs(sample, [*family], rule, test)
+        for change, compared in zip(family.values(), test_differences(sample, drawn, test, measure), strict=True):
             exact = compared.without_rounding()
             line = replace(
                 change.line,
@@ -226,7 +228,7 @@ def _draw_curves(sample: Sample, recall: Sequence[Scores], inputs: Inputs, rule:
     for scores in models:
         read = inputs.datasets[scores.dataset]
         assert isinstance(read, DatasetInput), "what has a curve was ranked and judged"
-        outputs = [inputs.joined[own.output].hits for own in scores.replicates or (scores,)]
+        outputs = [inputs.joined[replicate.output].hits for replicate in scores.replicates or (scores,)]
         hits = [output for output in outputs if output is not None]
         for rank, share, n_lists in judged_share_by_rank(hits, read.judgments.grades):
             n_queries = -(-n_lists // len(hits))  # of a family the mean over replicates, rounded up
@@ -241,7 +243,7 @@ def _search_slices(
     samples: Sequence[Sample],
     workers: Workers,
 ) -> tuple[tuple[Any, ...], list[str]]:
-    evaluated = {(own.dataset, own.model) for own in scores}
+    evaluated = {(result.dataset, result.model) for result in scores}
     rows: list[object] = []
     remarks: dict[str, None] = {}
     for sample in each("Searching slices", samples, len(samples), "datasets"):
@@ -252,8 +254,8 @@ def _search_slices(
             if all((model, measure) in sample.contributions for model in pair):
                 after, before = (sample.contributions[model, measure] for model in pair)
                 names = (sample.dataset, *pair)
-                own, remark = changed_slices(names, (after, before), sample.groups, search_rule(config, workers))
-                rows += own
+                slice_rows, remark = changed_slices(names, (after, before), sample.groups, search_rule(config, workers))
+                rows += slice_rows
                 remarks[remark] = None
     return tuple(rows), [*filter(None, remarks)]
 

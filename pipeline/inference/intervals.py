@@ -115,11 +115,11 @@ class Resampled:
         if self.n_undefined > _MOST_UNDEFINED * len(self.resamples):
             return math.nan
         defined = self.ascending if self.n_undefined else self.resamples
-        apart = defined - defined[0]  # so that equal figures have none at all
-        apart -= apart.sum() / len(apart)
-        apart *= apart
-        own = math.sqrt(float(apart.sum()) / (len(apart) - 1)) if len(apart) > 1 else math.nan
-        return math.hypot(own, self.total_error.replicates) if self.families else own
+        deviations = defined - defined[0]  # so that equal figures have none at all
+        deviations -= deviations.sum() / len(deviations)
+        deviations *= deviations
+        error = math.sqrt(float(deviations.sum()) / (len(deviations) - 1)) if len(deviations) > 1 else math.nan
+        return math.hypot(error, self.total_error.replicates) if self.families else error
 
     @cached_property
     def ascending(self) -> Floats:
@@ -167,8 +167,8 @@ class Resampled:
         """Widen the ends to this distance from the estimate, within the range. NaN for a single cluster."""
         if self.n_clusters < 2:
             return math.nan, math.nan
-        least, greatest = map(float, self.range)
-        return (min(low, max(self.estimate - reach, least)), max(high, min(self.estimate + reach, greatest)))
+        minimum, maximum = map(float, self.range)
+        return (min(low, max(self.estimate - reach, minimum)), max(high, min(self.estimate + reach, maximum)))
 
     @cached_property
     def _spread(self) -> float:
@@ -225,8 +225,8 @@ def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
     sixth = max(0.0, sign * skewness + its_error) / 6
     stretched = t + sixth * (2 * t * t + 1) + sixth * sixth * t * (10 * t * t - 2.5)
     end = resampled.estimate + sign * stretched * resampled.error
-    least, greatest = map(float, resampled.range)
-    return min(max(end, least), greatest)
+    minimum, maximum = map(float, resampled.range)
+    return min(max(end, minimum), maximum)
 
 
 def _skewness(resampled: Resampled) -> tuple[float, float]:
@@ -262,8 +262,8 @@ def _correct_level(resampled: Resampled, level: float, *, first: bool) -> float:
 def _bias(resampled: Resampled, *, first: bool) -> float:
     n_resamples = len(resampled.resamples)
     share = resampled.doubled_rank / (2 * n_resamples) + (resampled.n_undefined / n_resamples if first else 0.0)
-    least = 1 / (2 * n_resamples)  # where all resamples lie on one side, half of one is taken to lie on the other
-    return _NORMAL.inv_cdf(min(max(share, least), 1 - least))
+    minimum = 1 / (2 * n_resamples)  # where all resamples lie on one side, half of one is taken to lie on the other
+    return _NORMAL.inv_cdf(min(max(share, minimum), 1 - minimum))
 
 
 def _quantile(resampled: Resampled, level: float, *, first: bool) -> float:
@@ -284,15 +284,15 @@ def bounded_interval(
     values: Floats, limits: tuple[float, float], confidence: float
 ) -> tuple[Literal["exact", "betting"], tuple[float, float]]:
     """Return the method and the ends of the interval for the mean of independent scores."""
-    least, greatest = limits
-    scaled = np.clip((values - least) / (greatest - least), 0.0, 1.0)
+    minimum, maximum = limits
+    scaled = np.clip((values - minimum) / (maximum - minimum), 0.0, 1.0)
     binary = bool(((scaled == 0) | (scaled == 1)).all())
     n = len(scaled)
     if scaled.min() == scaled.max():  # other scores, however far away, are so rare that the sample holds none
         value, rare = float(values[0]), exact_interval(0, n, confidence)[1]
-        return "exact", (value - rare * (value - least), value + rare * (greatest - value))
+        return "exact", (value - rare * (value - minimum), value + rare * (maximum - value))
     low, high = exact_interval(int(scaled.sum()), n, confidence) if binary else betting_interval(scaled, confidence)
-    ends = least + low * (greatest - least), least + high * (greatest - least)
+    ends = minimum + low * (maximum - minimum), minimum + high * (maximum - minimum)
     return "exact" if binary else "betting", ends
 
 
@@ -342,18 +342,18 @@ def _capital(ordered: Floats, confidence: float) -> Callable[[float], float]:
     def logarithm(mean: float) -> float:
         limited = np.minimum(bets, _TRUNCATION / mean) if mean > 0 else bets
         logs = np.log1p(limited * (ordered - mean)).sum(axis=1)
-        most = float(logs.max())
-        return most + math.log(float(np.exp(logs - most).mean()))
+        maximum = float(logs.max())
+        return maximum + math.log(float(np.exp(logs - maximum).mean()))
 
     return logarithm
 
 
 def _least_mean(logarithm: Callable[[float], float], confidence: float) -> float:
-    most = math.log(2 / (1 - confidence))
-    if logarithm(0.0) < most:
+    threshold = math.log(2 / (1 - confidence))
+    if logarithm(0.0) < threshold:
         return 0.0
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if logarithm(middle) >= most else (low, middle)
+        low, high = (middle, high) if logarithm(middle) >= threshold else (low, middle)
     return low

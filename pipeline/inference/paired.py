@@ -79,9 +79,9 @@ def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Float
         shifted = np.empty((len(pairs), window.n_resamples))
         for place, difference in window.each_difference(pairs):
             shifted[place] = np.abs(difference.resamples - difference.centre) / errors[place]
-        greatest: Floats | float = 0.0
+        maxima: Floats | float = 0.0
         for place in ascending:
-            *n, greatest = exceedances(shifted[[place]], observed[[place]] - ROUNDING, greatest)
+            *n, maxima = exceedances(shifted[[place]], observed[[place]] - ROUNDING, maxima)
             counts[:, [place]] += n
     p_values, jointly = (1 + counts) / (1 + sample.n_resamples)
     return p_values, westfall_young(p_values, jointly, ascending)
@@ -132,21 +132,21 @@ def compare(
         lead: Measure whose differences on all queries are the primary family. None for no such family.
         differences: Differences that were taken before. None if none were.
     """
-    asked = _list_pairs(sample, pairs, measures)
+    listed_pairs = _list_pairs(sample, pairs, measures)
     if differences is None:
         differences = take_differences(sample, pairs, measures, rule, test)
-    return test_differences(sample, {pair: differences[pair] for pair in asked}, test, lead)
+    return test_differences(sample, {pair: differences[pair] for pair in listed_pairs}, test, lead)
 
 
 def test_differences(
     sample: Sample, differences: Mapping[Pair, TakenDifference], test: TestRule, lead: Measure | None
 ) -> tuple[Comparison, ...]:
     """Return the comparisons of these differences, with p-values."""
-    asked = [*differences]
-    lines = [taken.line for taken in differences.values()]
+    pairs = [*differences]
+    lines = [difference.line for difference in differences.values()]
     has_primary = lead is not None and lead.metric.direction != "neither"
     families: dict[tuple[Role, tuple[str, bool]], list[int]] = {}
-    for i, (pair, line) in enumerate(zip(asked, lines, strict=True)):
+    for i, (pair, line) in enumerate(zip(pairs, lines, strict=True)):
         if line.difference is None or not _has_test(pair.measure, pair.slice, line.n_clusters):
             continue
         if not (line.wins or line.losses or line.without_rounding().difference):
@@ -158,7 +158,7 @@ def test_differences(
             role = "primary" if rarest < test.alpha else role
         families.setdefault((role, _family_key(test.family, pair.measure, pair.slice)), []).append(i)
     for (role, _), members in families.items():
-        tested = [asked[i] for i in members]
+        tested = [pairs[i] for i in members]
         judge = _judge_primary if role == "primary" else _judge
         judged = judge(sample, tested, [lines[i] for i in members], [differences[pair].by_t for pair in tested], test)
         family = "" if test.correction == "none" else _family(sample.dataset, tested, role)
@@ -186,7 +186,7 @@ def take_pairs(
     sample: Sample, asked: Sequence[Pair], rule: IntervalRule, test: TestRule
 ) -> dict[Pair, TakenDifference]:
     """Return the differences of these pairs."""
-    taken: dict[Pair, TakenDifference] = {}
+    drawn: dict[Pair, TakenDifference] = {}
     changed: dict[tuple[str, ModelKey, Measure], tuple[Bools, Bools]] = {}  # of the pair that is taken, over all slices
     for place, difference in each("Taking differences", sample.each_difference(asked), len(asked), "pairs"):
         pair = asked[place]
@@ -194,8 +194,8 @@ def take_pairs(
         key = (pair.model, pair.baseline, pair.measure)
         if key not in changed:
             changed = {key: _better_and_worse(sample, pair)}
-        taken[pair] = TakenDifference(_line(sample, pair, difference, changed[key], rule, test.alpha), by_t)
-    return taken
+        drawn[pair] = TakenDifference(_line(sample, pair, difference, changed[key], rule, test.alpha), by_t)
+    return drawn
 
 
 def _list_pairs(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure]) -> list[Pair]:
@@ -247,18 +247,18 @@ def refuse_unlike_clusters(dataset: str, groups: Groups, test: TestRule) -> None
 def _line(
     sample: Sample, pair: Pair, difference: Resampled, changed: tuple[Bools, Bools], rule: IntervalRule, alpha: float
 ) -> Comparison:
-    ours, theirs = sample.sides(pair)
+    model_ratio, baseline_ratio = sample.sides(pair)
     low, high = rule.of(difference)
     mask = sample.slices[pair.slice]
-    wins, losses = (int(np.count_nonzero(own if mask is None else own & mask)) for own in changed)
+    wins, losses = (int(np.count_nonzero(queries if mask is None else queries & mask)) for queries in changed)
     return Comparison(
         dataset=sample.dataset,
         slice=pair.slice,
         measure=str(pair.measure),
         model=pair.model,
         baseline=str(pair.baseline),
-        estimate=known(ours.estimate),
-        baseline_estimate=known(theirs.estimate),
+        estimate=known(model_ratio.estimate),
+        baseline_estimate=known(baseline_ratio.estimate),
         difference=known(difference.estimate),
         ci_low=low,
         ci_high=high,
@@ -278,10 +278,10 @@ def _line(
 
 
 def _better_and_worse(sample: Sample, pair: Pair) -> tuple[Bools, Bools]:
-    ours, theirs = (sample.contributions[name, pair.measure].scores for name in (pair.model, pair.baseline))
-    better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs  # NaN if one is undefined
-    apart = np.abs(better) > 1e-12 * np.maximum(np.abs(ours), np.abs(theirs))
-    return apart & (better > 0), apart & (better < 0)
+    scores, base = (sample.contributions[name, pair.measure].scores for name in (pair.model, pair.baseline))
+    better = base - scores if pair.measure.metric.direction == "lower" else scores - base  # NaN if one is undefined
+    differ = np.abs(better) > 1e-12 * np.maximum(np.abs(scores), np.abs(base))
+    return differ & (better > 0), differ & (better < 0)
 
 
 def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
@@ -309,8 +309,8 @@ def _p_values(
     if test.test == "t":
         for pair in tested:
             unit = "queries" if sample.groups.clusters is None else "clusters"
-            where = sample.dataset if pair.slice == ALL else f"{sample.dataset}, {pair.slice}"
-            _refuse_unlike(sample.sides(pair)[0].denominators, unit, f"of {pair.measure} on {where}")
+            subset = sample.dataset if pair.slice == ALL else f"{sample.dataset}, {pair.slice}"
+            _refuse_unlike(sample.sides(pair)[0].denominators, unit, f"of {pair.measure} on {subset}")
         p_values = np.array(by_t)
     elif test.test == "bootstrap":
         p_values, stepped = bootstrap_test(sample, tested)
@@ -337,8 +337,8 @@ def _replicate_test(sample: Sample, pair: Pair) -> str:
 def _least_p_value(sample: Sample, made: Test, test: TestRule, p_value: float) -> float | None:
     if made == "t":
         return None
-    least = 1 / (1 + (test.permutations if made == "randomization" else sample.n_resamples))
-    return least if p_value >= least else None  # else all permutations were counted
+    minimum = 1 / (1 + (test.permutations if made == "randomization" else sample.n_resamples))
+    return minimum if p_value >= minimum else None  # else all permutations were counted
 
 
 def _refuse_unlike(weights: Floats, unit: str, what: str) -> None:
@@ -367,15 +367,15 @@ def _judge_primary(
     rest.
     """
     n_pairs, replicated = len(pairs), [i for i, pair in enumerate(pairs) if sample.has_replicates(pair)]
-    left = 1 - len(replicated) / n_pairs or 1.0
-    joint = joint_differences(sample, pairs, left * test.alpha)
-    few = [i for i, one in enumerate(joint) if one is None or lines[i].mark]
+    share = 1 - len(replicated) / n_pairs or 1.0
+    joint = joint_differences(sample, pairs, share * test.alpha)
+    few = [i for i, tested in enumerate(joint) if tested is None or lines[i].mark]
     flipped = dict(zip(few, np.transpose(test.flip_signs(sample, [pairs[i] for i in few])), strict=True)) if few else {}
-    totals = {replicated[place]: own for place, own in sample.each_difference([pairs[i] for i in replicated])}
-    for i, (line, one) in enumerate(zip(lines, joint, strict=True)):
+    totals = {replicated[place]: total for place, total in sample.each_difference([pairs[i] for i in replicated])}
+    for i, (line, tested) in enumerate(zip(lines, joint, strict=True)):
         made: Test = "bootstrap"
-        low, high = (line.ci_low, line.ci_high) if one is None else one.ends
-        p_value, p_joint = (0.0, 0.0) if one is None else (one.p_value, one.p_joint / left)
+        low, high = (line.ci_low, line.ci_high) if tested is None else tested.ends
+        p_value, p_joint = (0.0, 0.0) if tested is None else (tested.p_value, tested.p_joint / share)
         if i in flipped:
             by_signs = float(flipped[i][1]) * (n_pairs / len(few))
             if by_signs >= p_joint or 2 * (line.wins + line.losses) <= line.n_queries:

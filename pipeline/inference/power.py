@@ -122,8 +122,8 @@ class Variation:
             return float((self._distances(n, alpha) < distance / math.sqrt(self.factor)).mean())
         (acceleration, excess), degrees = self._shape(n), min(n - 1, _MOST_DEGREES)
         reach = _reach(alpha, degrees, acceleration)
-        apart, spread = distance / math.sqrt(self.variance / n) - reach, _spread(reach, acceleration, excess)
-        return t_tail(-apart / spread, degrees) if spread else float(apart > 0)
+        distance_left, spread = distance / math.sqrt(self.variance / n) - reach, _spread(reach, acceleration, excess)
+        return t_tail(-distance_left / spread, degrees) if spread else float(distance_left > 0)
 
     def needed(self, distance: float, alpha: float, power: float) -> int:
         """Return the minimum number of clusters, from 30 on, that pass with this power at this distance."""

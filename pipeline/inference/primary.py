@@ -97,34 +97,34 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
         Johnson 1978, doi:10.1080/01621459.1978.10480051, and Hall 1992 for the correction.
     """
     long, short = np.zeros((2, sample.n_resamples))
-    found: list[tuple[_TestedDifference, float] | None] = []
+    candidates: list[tuple[_TestedDifference, float] | None] = []
     for difference, errors in differences_with_errors(sample, pairs):
         side = -1.0 if difference.acceleration > 0 else 1.0
         away = side * divide(difference.resamples - difference.centre, errors[1:])
         spreadless = np.isnan(away) | (errors[1:] == 0)
         if spreadless.mean() > _FEW * alpha / len(pairs):
-            found.append(None)
+            candidates.append(None)
             continue
         stars = _BootstrapDistances(np.where(spreadless, np.inf, away), np.where(spreadless, np.inf, -away))
         np.maximum(long, stars.long, out=long)
         np.maximum(short, stars.short, out=short)
         sparse = difference if difference.mark else None
-        one = _TestedDifference(difference.centre, float(errors[0]), difference.range, side, sparse)
-        found.append((one, stars.p_value(one)))
-    family, n_found = _BootstrapDistances(long, short), sum(one is not None for one in found)
-    return tuple(one and _joint(*one, family, alpha, n_found) for one in found)
+        tested = _TestedDifference(difference.centre, float(errors[0]), difference.range, side, sparse)
+        candidates.append((tested, stars.p_value(tested)))
+    family, n_found = _BootstrapDistances(long, short), sum(tested is not None for tested in candidates)
+    return tuple(tested and _joint(*tested, family, alpha, n_found) for tested in candidates)
 
 
 def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[tuple[Resampled, Floats]]:
     """Yield each pair's difference, and (1 + B,) standard errors over the sample and each resample."""
-    for own in sample.few_at_a_time(pairs):
-        figures = [_DeltaColumns.of(sample, pair) for pair in own]
+    for some_pairs in sample.few_at_a_time(pairs):
+        figures = [_DeltaColumns.of(sample, pair) for pair in some_pairs]
         distinct: dict[bytes, int] = {}  # with equal weights, those of each pair are the same, and so are products
         places = [[distinct.setdefault(column.tobytes(), len(distinct)) for column in each.columns] for each in figures]
         columns = np.stack([np.frombuffer(column) for column in distinct])
-        differences, (drawn,) = sample.differences_and_sums(own, columns)
-        for difference, figure, at in zip(differences, figures, places, strict=True):
-            yield difference, figure.errors(drawn[at])
+        differences, (drawn,) = sample.differences_and_sums(some_pairs, columns)
+        for difference, figure, place in zip(differences, figures, places, strict=True):
+            yield difference, figure.errors(drawn[place])
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,16 +136,16 @@ class _DeltaColumns:
 
     @classmethod
     def of(cls, sample: Sample, pair: Pair) -> _DeltaColumns:
-        one, other = sample.sides(pair)
-        if one.is_paired_mean(other):
+        first, other = sample.sides(pair)
+        if first.is_paired_mean(other):
             made = [(MEAN, 1.0, 1)]
-            rows = [one.numerators - pair.factor * other.numerators, one.denominators]
+            rows = [first.numerators - pair.factor * other.numerators, first.denominators]
         else:
-            made = [(one.aggregation, 1.0, one.n_sums), (other.aggregation, -pair.factor, other.n_sums)]
-            rows = [one.numerators, one.denominators, other.numerators, other.denominators]
+            made = [(first.aggregation, 1.0, first.n_sums), (other.aggregation, -pair.factor, other.n_sums)]
+            rows = [first.numerators, first.denominators, other.numerators, other.denominators]
         added = np.vstack(rows)
         products = [added[i] * added[j] for i, j in _list_pairs(len(added))]
-        return cls(made, np.vstack([added, *products]), int((one.denominators > 0).sum()))
+        return cls(made, np.vstack([added, *products]), int((first.denominators > 0).sum()))
 
     def errors(self, sums: Floats) -> Floats:
         weights: list[Floats] = []
@@ -187,6 +187,6 @@ def _joint(
 def _ends(found: _TestedDifference, below: float, above: float) -> tuple[float | None, float | None]:
     if not (math.isfinite(below) and math.isfinite(above)):
         return None, None
-    least, greatest = map(float, found.limits)
+    minimum, maximum = map(float, found.limits)
     low, high = (found.estimate + reach * found.error for reach in (-(below + ROUNDING), above + ROUNDING))
-    return max(low, least), min(high, greatest)
+    return max(low, minimum), min(high, maximum)

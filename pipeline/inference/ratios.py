@@ -89,11 +89,11 @@ class RatioEstimate:
         """Return (C,) first-order influences of a replicate's clusters on the distance to this figure."""
         sums, total = self.totals
         means = divide(sums, total)
-        apart = means[:, np.newaxis] * replicate.denominators
-        np.subtract(replicate.numerators, apart, out=apart)
+        residuals = means[:, np.newaxis] * replicate.denominators
+        np.subtract(replicate.numerators, residuals, out=residuals)
         if self.aggregation is not MEAN:
-            apart = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0, keepdims=True)
-        return divide(apart[0], total)
+            residuals = (self.aggregation.slope(means)[:, np.newaxis] * residuals).sum(axis=0, keepdims=True)
+        return divide(residuals[0], total)
 
     @property
     def values(self) -> Floats:
@@ -150,10 +150,10 @@ class QueryContributions:
         if clusters is not None:
             denominators = _added_up(denominators, clusters, int(clusters.max()) + 1)
             largest = int(np.bincount(clusters).max())
-        least, greatest = self.measure.metric.range
+        minimum, maximum = self.measure.metric.range
         plain = self.measure.aggregation is MEAN and not self.measure.weighted
-        bounded = plain and math.isfinite(least) and math.isfinite(greatest)
-        bound = largest * max(abs(least), abs(greatest)) if bounded else 0.0
+        bounded = plain and math.isfinite(minimum) and math.isfinite(maximum)
+        bound = largest * max(abs(minimum), abs(maximum)) if bounded else 0.0
         return RatioEstimate(self.measure.aggregation, self.make, self.n_sums, denominators, bound, queries, clusters)
 
 
@@ -217,8 +217,8 @@ def estimate_components(cells: Floats) -> ComponentEstimates:
     """
     n_queries, n_replicates = cells.shape
     rows, columns, mean = cells.mean(axis=1), cells.mean(axis=0), cells.mean()
-    apart = cells - rows[:, np.newaxis] - columns + mean
-    rest = float((apart * apart).sum()) / ((n_queries - 1) * (n_replicates - 1))
+    residuals = cells - rows[:, np.newaxis] - columns + mean
+    rest = float((residuals * residuals).sum()) / ((n_queries - 1) * (n_replicates - 1))
     return ComponentEstimates(
         n_queries,
         n_replicates,
@@ -273,8 +273,8 @@ class TotalError:
             return cls(error, degrees)
         parts = [family.variance / len(family.shifts) for family in several]
         shares = [part / sum(parts) for part in parts]
-        taken = sum(share * share / (len(family.shifts) - 1) for share, family in zip(shares, several, strict=True))
-        return cls(error, degrees, math.sqrt(between), 1 / taken)
+        inverse = sum(share * share / (len(family.shifts) - 1) for share, family in zip(shares, several, strict=True))
+        return cls(error, degrees, math.sqrt(between), 1 / inverse)
 
     @property
     def total(self) -> float:

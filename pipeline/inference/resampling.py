@@ -100,7 +100,7 @@ class SlicedClusters:
         order = np.argsort(self.parts, kind="stable")
         present, begins = np.unique(self.parts[order], return_index=True)
         by_part[:, present] = np.maximum.reduceat(columns[:, order], begins, axis=1)
-        return np.stack([by_part[:, 1:][:, own > 0].max(axis=1, initial=0.0) for own in self.members], axis=1)
+        return np.stack([by_part[:, 1:][:, part > 0].max(axis=1, initial=0.0) for part in self.members], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,18 +158,18 @@ class ResampledSums:
         return cls(rows, rounded.T.take(rows, axis=1).T, ends, sliced.members)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
-        taken = weights[:, self.rows]
+        row_weights = weights[:, self.rows]
         if self.ends is None:
-            return (self.rounded.T @ taken.astype(np.float64, copy=False).T)[np.newaxis]
+            return (self.rounded.T @ row_weights.astype(np.float64, copy=False).T)[np.newaxis]
         (n_slices, n_parts), n_columns = self.members.shape, self.rounded.shape[1]
-        sums = np.empty((n_slices, n_columns, len(taken)))
-        step = max(1, _PRODUCT // max(1, n_parts * len(taken)))
+        sums = np.empty((n_slices, n_columns, len(row_weights)))
+        step = max(1, _PRODUCT // max(1, n_parts * len(row_weights)))
         for begin in range(0, n_columns, step):
             columns = self.rounded[:, begin : begin + step]
-            parts = np.empty((n_parts, columns.shape[1], len(taken)))
+            parts = np.empty((n_parts, columns.shape[1], len(row_weights)))
             for part, (first, end) in enumerate(pairwise((0, *self.ends))):
-                own = taken[:, first:end].astype(np.float64, copy=False)  # small enough for the cache
-                np.matmul(columns[first:end].T, own.T, out=parts[part])
+                part_weights = row_weights[:, first:end].astype(np.float64, copy=False)  # small enough for the cache
+                np.matmul(columns[first:end].T, part_weights.T, out=parts[part])
             added = self.members @ parts.reshape(n_parts, -1)
             sums[:, begin : begin + step] = added.reshape(n_slices, *parts.shape[1:])
         return sums
@@ -213,10 +213,10 @@ class LargeSums:
         parts = np.zeros((len(self.ends), len(self.steps), len(weights)))
         for part, (first, end) in enumerate(pairwise((0, *self.ends.tolist()))):
             for begin in range(first, end, _RANGE):
-                own = self.rows[begin : min(begin + _RANGE, end)]
-                clusters = own if self.firsts is None else self.firsts[own]
+                rows = self.rows[begin : min(begin + _RANGE, end)]
+                clusters = rows if self.firsts is None else self.firsts[rows]
                 rounded = _to_steps(self.numbers(clusters), self.steps)
-                parts[part] += rounded @ weights[:, own].T.astype(np.float64)
+                parts[part] += rounded @ weights[:, rows].T.astype(np.float64)
         added: Floats = np.tensordot(self.members, parts, axes=1)
         return added
 
@@ -281,17 +281,17 @@ class BootstrapDraws:
         first = [*islice(chunks, 1)]  # waits for one task; all have begun then
 
         def finish() -> list[Floats]:
-            found = [np.empty((*shape, 1 + self.n_resamples)) for shape in shapes]
+            totals = [np.empty((*shape, 1 + self.n_resamples)) for shape in shapes]
             sizes = np.ones(self._n_counts) if self._cells is None else self._cells.sizes
-            for sums, part in zip(found, parts, strict=True):
+            for sums, part in zip(totals, parts, strict=True):
                 sums[:, :, :1] = part.sums(sizes[np.newaxis])
             begin = 1
             for chunk in chain(first, chunks):
                 end = begin + chunk[0].shape[2]
-                for sums, own in zip(found, chunk, strict=True):
-                    sums[:, :, begin:end] = own
+                for sums, part_sums in zip(totals, chunk, strict=True):
+                    sums[:, :, begin:end] = part_sums
                 begin = end
-            return found
+            return totals
 
         return finish
 
@@ -309,10 +309,10 @@ class BootstrapDraws:
         resamples, memory = self.n_resamples, self._settings.memory
         needed = np.dtype(np.float64).itemsize * n_columns * resamples
         if needed > memory:
-            found = f"{resamples:,} of the {n_columns:,} sums of {self._stream!r} need {needed / 1e9:,.1f} GB"
+            problem = f"{resamples:,} of the {n_columns:,} sums of {self._stream!r} need {needed / 1e9:,.1f} GB"
             fitting = int(resamples * memory / needed)
             raise InputError(
-                f"bootstrap.resamples: {found}, and there are {memory / 1e9:,.1f} GB; set at most {fitting:,}"
+                f"bootstrap.resamples: {problem}, and there are {memory / 1e9:,.1f} GB; set at most {fitting:,}"
             )
 
 
@@ -370,22 +370,22 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
         (C, N), each column in one piece.
     """
     rounded = np.empty((len(columns), len(columns[0])))
-    for own in _some_at_a_time(columns):
-        numbers = np.stack([*columns[own]])
-        rounded[own] = _to_steps(numbers, _steps(_greatest(numbers, bounds, own), numbers.shape[1]))
+    for some in _some_at_a_time(columns):
+        numbers = np.stack([*columns[some]])
+        rounded[some] = _to_steps(numbers, _steps(_greatest(numbers, bounds, some), numbers.shape[1]))
     return rounded.T
 
 
 def find_steps(columns: Sequence[Floats], bounds: Floats) -> Floats:
     """Return the (N,) steps that `round_to_exact` rounds these columns to."""
     n_clusters = len(columns[0])
-    found = [_greatest(np.stack(columns[own]), bounds, own) for own in _some_at_a_time(columns)]
-    return _steps(np.concatenate(found), n_clusters)
+    maxima = [_greatest(np.stack(columns[some]), bounds, some) for some in _some_at_a_time(columns)]
+    return _steps(np.concatenate(maxima), n_clusters)
 
 
 def _greatest(numbers: Floats, bounds: Floats | None, own: slice) -> Floats:
-    greatest: Floats = np.abs(numbers).max(axis=1, initial=0.0)
-    return greatest if bounds is None else np.maximum(greatest, bounds[own])
+    maxima: Floats = np.abs(numbers).max(axis=1, initial=0.0)
+    return maxima if bounds is None else np.maximum(maxima, bounds[own])
 
 
 def _steps(greatest: Floats, n_clusters: int) -> Floats:
@@ -402,12 +402,12 @@ def _to_steps(numbers: Floats, steps: Floats) -> Floats:
 
 def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters) -> Bools:
     """Return (S, N), True if `round_to_exact` rounds a column to the same step when it is 0 outside a slice."""
-    same = np.empty((len(sliced.names), len(columns)), dtype=bool)
-    for own in _some_at_a_time(columns):
-        found = np.abs(np.stack(columns[own]))
-        whole, within = _greatest(found, bounds, own), np.maximum(sliced.greatest(found).T, bounds[own])
-        same[:, own] = _steps(within, found.shape[1]) == _steps(whole, found.shape[1])
-    return same
+    is_same = np.empty((len(sliced.names), len(columns)), dtype=bool)
+    for some in _some_at_a_time(columns):
+        sizes = np.abs(np.stack(columns[some]))
+        overall, within = _greatest(sizes, bounds, some), np.maximum(sliced.greatest(sizes).T, bounds[some])
+        is_same[:, some] = _steps(within, sizes.shape[1]) == _steps(overall, sizes.shape[1])
+    return is_same
 
 
 def _some_at_a_time(columns: Sequence[Floats] | Floats) -> Iterator[slice]:
@@ -438,9 +438,9 @@ def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Count
         end = min(begin + n_rows, n_resamples)
         drawn = rng.integers(0, n_clusters, size=(end - begin, n_clusters), dtype=np.int32)
         drawn += bins[: end - begin]
-        found = np.bincount(drawn.ravel(), minlength=drawn.size)
-        counts = counts.astype(np.promote_types(counts.dtype, np.min_scalar_type(int(found.max()))), copy=False)
-        counts[begin:end] = found.reshape(drawn.shape)
+        numbers = np.bincount(drawn.ravel(), minlength=drawn.size)
+        counts = counts.astype(np.promote_types(counts.dtype, np.min_scalar_type(int(numbers.max()))), copy=False)
+        counts[begin:end] = numbers.reshape(drawn.shape)
     return counts
 
 
@@ -471,7 +471,7 @@ class RatioColumns:
         together: dict[bytes, list[RatioEstimate]] = {}
         for ratio in ratios:
             together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
-        return [cls.of(own) for own in together.values()]
+        return [cls.of(some) for some in together.values()]
 
     @classmethod
     def of(cls, ratios: Sequence[RatioEstimate]) -> RatioColumns:
@@ -528,12 +528,12 @@ class RatioColumns:
 
     def share(self, sliced: SlicedClusters) -> Bools:
         """Return (S, R), True if a ratio's sums over a slice can use the numbers as rounded over all clusters."""
-        same = same_steps(self.numbers, self.bounds, sliced)
-        numerators = np.split(same, self._ends, axis=1)[:-1]
-        weights = [same[:, self._ends[-1] + place] for place in self.places]
-        return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
+        is_same = same_steps(self.numbers, self.bounds, sliced)
+        numerators = np.split(is_same, self._ends, axis=1)[:-1]
+        weights = [is_same[:, self._ends[-1] + place] for place in self.places]
+        return np.stack([part.all(axis=1) & its for part, its in zip(numerators, weights, strict=True)], axis=1)
 
     def drawn(self, sums: Floats) -> Iterator[DrawnRatio]:
         *numerators, denominators = np.split(sums, self._ends)
-        for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
-            yield DrawnRatio(ratio, own, denominators[place])
+        for ratio, ratio_sums, place in zip(self.ratios, numerators, self.places, strict=True):
+            yield DrawnRatio(ratio, ratio_sums, denominators[place])

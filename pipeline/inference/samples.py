@@ -86,10 +86,10 @@ class Sample:
         distinct: dict[bytes, tuple[int, Floats]] = {}
         for scores in (*results, *whole):
             for row, measure in enumerate(scores.measures):
-                own = contributions_of(scores, row, scores.values[row], conventions)
-                number, shared = distinct.setdefault(own.denominators.tobytes(), (len(distinct), own.denominators))
+                added = contributions_of(scores, row, scores.values[row], conventions)
+                number, shared = distinct.setdefault(added.denominators.tobytes(), (len(distinct), added.denominators))
                 self._weights[scores.key, measure] = number
-                self.contributions[scores.key, measure] = replace(own, denominators=shared)
+                self.contributions[scores.key, measure] = replace(added, denominators=shared)
         self._replicated = {
             (scores.key, measure): (scores, row)
             for scores in (*results, *whole)
@@ -99,7 +99,9 @@ class Sample:
         self._conventions = conventions
         self._query_ids = results[0].query_ids
         self._settings = settings
-        self._sliced = {(own.key, measure) for own in results for measure in own.measures if measure.has_slices}
+        self._sliced = {
+            (result.key, measure) for result in results for measure in result.measures if measure.has_slices
+        }
         masks = {name: self._find_clusters(mask) for name, mask in self.slices.items()}
         self.slicings = SlicedClusters.share({name: mask for name, mask in masks.items() if mask is not None})
         self._whole = SlicedClusters.share({ALL: np.ones(self.n_clusters, dtype=bool)})
@@ -118,11 +120,11 @@ class Sample:
     def _each_column(self) -> Iterator[Floats | Bools]:
         if self.groups.clusters is None:
             seen: set[int] = set()
-            for (model, measure), own in self.contributions.items():
+            for (model, measure), contribution in self.contributions.items():
                 if self._weights[model, measure] not in seen:
                     seen.add(self._weights[model, measure])
-                    yield own.denominators
-                yield from own.numerators
+                    yield contribution.denominators
+                yield from contribution.numerators
             yield from self.groups.slices.values()
 
     def _draw_from(self, draws: BootstrapDraws) -> None:
@@ -157,7 +159,7 @@ class Sample:
 
     def scored(self, measure: Measure) -> Bools:
         if measure not in self._scored:
-            counted = [own.counted for (_, measured), own in self.contributions.items() if measured == measure]
+            counted = [added.counted for (_, measured), added in self.contributions.items() if measured == measure]
             self._scored[measure] = np.logical_or.reduce(counted)
         return self._scored[measure]
 
@@ -188,10 +190,10 @@ class Sample:
         sizes: dict[Measure, int] = {}
         # A column's numbers need room, too, unless they are made some at a time.
         are_held = self.n_clusters <= MANY_CLUSTERS
-        least = self.n_clusters * self._settings.together // _NUMBERS if are_held else 0
-        for (model, measure), own in self.contributions.items():
+        minimum = self.n_clusters * self._settings.together // _NUMBERS if are_held else 0
+        for (model, measure), added in self.contributions.items():
             n_slices = len(self.slices) if (model, measure) in self._sliced else 1
-            size = own.n_sums * max(n_slices * (1 + self.n_resamples), least)
+            size = added.n_sums * max(n_slices * (1 + self.n_resamples), minimum)
             sizes[measure] = sizes.get(measure, 0) + size
         blocks: list[dict[Measure, int]] = []
         for measure, size in sizes.items():
@@ -216,8 +218,8 @@ class Sample:
         )
 
     def components(self, model: ModelKey, measure: Measure) -> ComponentEstimates | None:
-        found = self._replicate_cells(model, measure, ALL)
-        cells = np.stack([*found.values()], axis=1) if found else np.empty((0, 0))
+        cells_of = self._replicate_cells(model, measure, ALL)
+        cells = np.stack([*cells_of.values()], axis=1) if cells_of else np.empty((0, 0))
         return estimate_components(cells) if min(cells.shape) > 1 else None
 
     def is_family(self, model: ModelKey, measure: Measure) -> bool:
@@ -235,12 +237,12 @@ class Sample:
         if not self._sharing(pair):
             return ()
         families = (self._replicated[name, pair.measure][0].replicates for name in (pair.model, pair.baseline))
-        ours, theirs = ({own.replicate for own in replicates} for replicates in families)
-        return tuple(sorted(ours ^ theirs))
+        first, second = ({scores.replicate for scores in replicates} for replicates in families)
+        return tuple(sorted(first ^ second))
 
     def _sharing(self, pair: Pair) -> bool:
-        found = [self._replicated.get((name, pair.measure)) for name in (pair.model, pair.baseline)]
-        return all(family is not None and family[0].shared_seeds for family in found)
+        families = [self._replicated.get((name, pair.measure)) for name in (pair.model, pair.baseline)]
+        return all(family is not None and family[0].shared_seeds for family in families)
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
         """Return a model's (1 + B,) figures over the rounded sample and each resample."""
@@ -256,9 +258,9 @@ class Sample:
         for place, pair in enumerate(pairs):
             by_measure[pair.measure].append(place)
         for places in by_measure.values():
-            for own in self.few_at_a_time(places):
-                differences = self._differences([pairs[place] for place in own])[0]
-                for place in own:
+            for some_places in self.few_at_a_time(places):
+                differences = self._differences([pairs[place] for place in some_places])[0]
+                for place in some_places:
                     yield place, next(differences)
 
     def few_at_a_time(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -275,13 +277,15 @@ class Sample:
 
     def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], list[Floats]]:
         sides = [self.sides(pair) for pair in pairs]
-        own = [
-            () if one is self._ratios.get((pair.model, pair.measure, pair.slice)) else _to_draw(pair.factor, one, other)
-            for pair, (one, other) in zip(pairs, sides, strict=True)
+        undrawn = [
+            ()
+            if first is self._ratios.get((pair.model, pair.measure, pair.slice))
+            else _to_draw(pair.factor, first, other)
+            for pair, (first, other) in zip(pairs, sides, strict=True)
         ]
-        new, sums = self._draw([ratio for ratios in own for ratio in ratios], *beside)
-        left = iter(new)
-        made = zip(pairs, sides, [[next(left) for _ in ratios] for ratios in own], strict=True)
+        new, sums = self._draw([ratio for ratios in undrawn for ratio in ratios], *beside)
+        queue = iter(new)
+        made = zip(pairs, sides, [[next(queue) for _ in ratios] for ratios in undrawn], strict=True)
         return (
             self._difference(pair, *both, drawn or [*map(self._draw_ratio, self._keys(pair))])
             for pair, both, drawn in made
@@ -289,12 +293,12 @@ class Sample:
 
     def sides(self, pair: Pair) -> tuple[RatioEstimate, RatioEstimate]:
         """Return both models' ratios over the queries that both define."""
-        ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
-        if ours.denominators is theirs.denominators or np.array_equal(ours.counted, theirs.counted):
-            one, other = map(self._find_ratio, self._keys(pair))
-            return one, other
-        both = ours.counted & theirs.counted
-        return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
+        first, second = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
+        if first.denominators is second.denominators or np.array_equal(first.counted, second.counted):
+            first_ratio, second_ratio = map(self._find_ratio, self._keys(pair))
+            return first_ratio, second_ratio
+        both = first.counted & second.counted
+        return self._ratio(first, pair.slice, both), self._ratio(second, pair.slice, both)
 
     @staticmethod
     def _keys(pair: Pair) -> tuple[Key, Key]:
@@ -306,12 +310,12 @@ class Sample:
 
     def differences_of(self, pair: Pair) -> Floats | None:
         """Return (Q,) oriented differences whose plain mean the pair's difference is. None if it is no plain mean."""
-        one, other = self.sides(pair)
-        ours, theirs = self._sort_scores(one), self._sort_scores(other)
-        if ours is None or theirs is None or not one.is_paired_mean(other):
+        first, other = self.sides(pair)
+        first_scores, second_scores = self._sort_scores(first), self._sort_scores(other)
+        if first_scores is None or second_scores is None or not first.is_paired_mean(other):
             return None
         sign = -1.0 if pair.measure.metric.direction == "lower" else 1.0
-        return sign * (ours - pair.factor * theirs)
+        return sign * (first_scores - pair.factor * second_scores)
 
     def _sort_scores(self, ratio: RatioEstimate) -> Floats | None:
         counted = ratio.denominators > 0
@@ -352,11 +356,11 @@ class Sample:
     def _pair_effects(self, pair: Pair) -> tuple[ReplicateEffects, ...]:
         names = (pair.model, pair.baseline)
         both = self.contributions[names[0], pair.measure].counted & self.contributions[names[1], pair.measure].counted
-        ours, theirs = (self._replicate_cells(name, pair.measure, pair.slice, both) for name in names)
-        theirs = {name: pair.factor * cells for name, cells in theirs.items()}
+        cells_of, base_cells = (self._replicate_cells(name, pair.measure, pair.slice, both) for name in names)
+        base_cells = {name: pair.factor * cells for name, cells in base_cells.items()}
         if self.has_paired_replicates(pair):
-            return self._effects({name: cells - theirs[name] for name, cells in ours.items()})
-        return self._effects(ours) + self._effects(theirs)
+            return self._effects({name: cells - base_cells[name] for name, cells in cells_of.items()})
+        return self._effects(cells_of) + self._effects(base_cells)
 
     def _replicate_cells(
         self, model: ModelKey, measure: Measure, slice: str, queries: Bools | None = None
@@ -369,11 +373,11 @@ class Sample:
         ratio = self._ratio(self.contributions[model, measure], slice, within)
         rows = ratio.denominators > 0
         return {
-            own.replicate: int(rows.sum())
+            scores.replicate: int(rows.sum())
             * ratio.compute_influence(
-                self._ratio(contributions_of(own, row, own.values[row], self._conventions), slice, within)
+                self._ratio(contributions_of(scores, row, scores.values[row], self._conventions), slice, within)
             )[rows]
-            for own in family.replicates
+            for scores in family.replicates
         }
 
     @staticmethod
@@ -385,9 +389,9 @@ class Sample:
     ) -> tuple[int, int]:
         key = (self._weights[models[0], measure], self._weights[models[1], measure], slice)
         if key not in self._counted:
-            ours, theirs = (self.contributions[model, measure].counted for model in models)
+            first, second = (self.contributions[model, measure].counted for model in models)
             mask = self.slices[slice]
-            n_queries = int((ours & theirs if mask is None else ours & theirs & mask).sum())
+            n_queries = int((first & second if mask is None else first & second & mask).sum())
             self._counted[key] = n_queries, int((ratio.denominators > 0).sum())
         return self._counted[key]
 
@@ -437,7 +441,7 @@ class Sample:
         while self._held and sum(self._held.values()) + size > self._settings.together:
             block = next(iter(self._held))
             del self._held[block]
-            for key in [own for own in self._drawn if own[1] in block]:
+            for key in [drawn_key for drawn_key in self._drawn if drawn_key[1] in block]:
                 drawn = self._drawn.pop(key)
                 if key[2] == ALL and key[:2] in self._sliced:
                     totals = self._totals.setdefault(self._weights[key[:2]], drawn.denominators.copy())
@@ -472,20 +476,20 @@ class Sample:
 
         def keep() -> None:
             sums = finish()
-            for (columns, sliced), found in zip(products, sums[: len(products)], strict=True):
-                for name, own in zip(sliced.names, found, strict=True):
-                    for drawn in columns.drawn(own):
+            for (columns, sliced), block_sums in zip(products, sums[: len(products)], strict=True):
+                for name, slice_sums in zip(sliced.names, block_sums, strict=True):
+                    for drawn in columns.drawn(slice_sums):
                         key = (*keys[drawn.ratio], name)
                         self._drawn[key] = DrawnRatio(self._find_ratio(key), drawn.numerators, drawn.denominators)
-            for columns, found in zip(singles, sums[len(products) :], strict=True):
-                self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(found[0])}
+            for columns, block_sums in zip(singles, sums[len(products) :], strict=True):
+                self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(block_sums[0])}
 
         return keep
 
     def _draw(self, ratios: Sequence[RatioEstimate], *beside: ResampledSums) -> tuple[list[DrawnRatio], list[Floats]]:
         columns = RatioColumns.alike(ratios)
-        sums = [found[0] for found in self._draws.sums([*(each.part(cells=self.cells) for each in columns), *beside])]
-        drawn = {one.ratio: one for each, own in zip(columns, sums, strict=False) for one in each.drawn(own)}
+        sums = [totals[0] for totals in self._draws.sums([*(each.part(cells=self.cells) for each in columns), *beside])]
+        drawn = {ratio.ratio: ratio for each, part in zip(columns, sums, strict=False) for ratio in each.drawn(part)}
         return [drawn[ratio] for ratio in ratios], sums[len(columns) :]
 
 
@@ -517,8 +521,8 @@ def effective_clusters(weights: Floats) -> float:
 
 
 def _find_range(pair: Pair) -> tuple[float, float]:
-    least, greatest = pair.measure.metric.range
-    low, high = least - pair.factor * greatest, greatest - pair.factor * least
+    minimum, maximum = pair.measure.metric.range
+    low, high = minimum - pair.factor * maximum, maximum - pair.factor * minimum
     return (-high, -low) if pair.measure.metric.direction == "lower" else (low, high)
 
 
@@ -533,7 +537,7 @@ def pool(figures: Sequence[Resampled]) -> Resampled:
         the scale of stratified resamples.
     """
     n, centre = len(figures), sum(figure.centre for figure in figures) / len(figures)
-    least, greatest = min(figure.range[0] for figure in figures), max(figure.range[1] for figure in figures)
+    minimum, maximum = min(figure.range[0] for figure in figures), max(figure.range[1] for figure in figures)
     degrees = np.array([figure.n_clusters - 1.0 for figure in figures])
     scales = np.sqrt(divide(degrees + 1, degrees))  # NaN for one cluster
     shifts = [scale * (figure.resamples - figure.centre) for scale, figure in zip(scales, figures, strict=True)]
@@ -542,11 +546,11 @@ def pool(figures: Sequence[Resampled]) -> Resampled:
     return Resampled(
         estimate=sum(figure.estimate for figure in figures) / n,
         centre=centre,
-        resamples=np.clip(centre + np.stack(shifts).sum(axis=0) / n, least, greatest),
+        resamples=np.clip(centre + np.stack(shifts).sum(axis=0) / n, minimum, maximum),
         influence=np.concatenate(influences) / n,
         n_queries=sum(figure.n_queries for figure in figures),
         n_clusters=sum(figure.n_clusters for figure in figures),
-        range=(least, greatest),
+        range=(minimum, maximum),
         families=mean_effects([figure.families for figure in figures]),
         pooled_degrees=float(
             variances.sum() ** 2 / (variances**2 / degrees).sum() if variances.any() else degrees.sum()

@@ -78,7 +78,7 @@ class FlippedPair:
 
     @cached_property
     def moved(self) -> Bools:
-        stacked = [one.numerators if self.is_plain else _stack_terms(one) for one in (self.ours, self.theirs)]
+        stacked = [ratio.numerators if self.is_plain else _stack_terms(ratio) for ratio in (self.ours, self.theirs)]
         moved: Bools = (stacked[0] != stacked[1]).any(axis=0)
         return moved
 
@@ -103,8 +103,8 @@ class FlippedPair:
         if self.is_plain:
             moved = self.ours.numerators[0] - self.theirs.numerators[0]
         else:
-            apart = _stack_terms(self.ours) - _stack_terms(self.theirs)
-            moved = (self.slopes[:, np.newaxis] * apart).sum(axis=0)
+            differences = _stack_terms(self.ours) - _stack_terms(self.theirs)
+            moved = (self.slopes[:, np.newaxis] * differences).sum(axis=0)
         return float(np.sqrt((moved * moved).sum())) or 1.0
 
     def rest(self, rows: Rows) -> Floats:
@@ -131,7 +131,7 @@ class FlippedPairs:
             shared = _SharedSums(places, totals, columns.errors(len(columns.rounded)))
         self._totals = shared.totals
         self._plain = np.flatnonzero([swap.is_plain for swap in swaps])
-        self._first = np.array([(ours[0], theirs[0]) for ours, theirs in shared.places])[self._plain].T
+        self._first = np.array([(first[0], second[0]) for first, second in shared.places])[self._plain].T
         self._others = {
             i: (swap, swap.rest(rows), *both)
             for i, (swap, both) in enumerate(zip(swaps, shared.places, strict=True))
@@ -139,8 +139,8 @@ class FlippedPairs:
         }
         self._deviations = np.array([swap.deviation for swap in swaps])
         errors = [
-            (np.abs(swap.slopes) * (shared.errors[ours] + shared.errors[theirs])).sum()
-            for swap, (ours, theirs) in zip(swaps, shared.places, strict=True)
+            (np.abs(swap.slopes) * (shared.errors[first] + shared.errors[second])).sum()
+            for swap, (first, second) in zip(swaps, shared.places, strict=True)
         ]
         self.observed = self.of(self._totals)[:, 0]
         self.thresholds: Floats = self.observed - np.array(errors) / self._deviations
@@ -170,14 +170,16 @@ class FlippedPairs:
         return np.ascontiguousarray((signs.astype(np.float64) @ self._rounded[rows]).T)
 
     def of(self, sums: Floats) -> Floats:
-        found = np.empty((len(self._deviations), sums.shape[1]))
-        found[self._plain] = sums[self._first[0]] - sums[self._first[1]]
+        differences = np.empty((len(self._deviations), sums.shape[1]))
+        differences[self._plain] = sums[self._first[0]] - sums[self._first[1]]
         totals = self._totals
-        for i, (swap, rest, ours, theirs) in self._others.items():
-            kept = (totals[ours] + sums[ours]) + (totals[theirs] - sums[theirs]) + rest  # twice the sums: no term is
-            given = (totals[ours] - sums[ours]) + (totals[theirs] + sums[theirs]) + rest  # halved, so none is rounded
-            found[i] = swap.differences(kept, given)
-        statistics: Floats = np.abs(found) / self._deviations[:, np.newaxis]
+        for i, (swap, rest, first, second) in self._others.items():
+            kept = (totals[first] + sums[first]) + (totals[second] - sums[second]) + rest  # twice the sums: no term is
+            swapped = (
+                (totals[first] - sums[first]) + (totals[second] + sums[second]) + rest
+            )  # halved, so none is rounded
+            differences[i] = swap.differences(kept, swapped)
+        statistics: Floats = np.abs(differences) / self._deviations[:, np.newaxis]
         return statistics
 
 
@@ -196,10 +198,10 @@ class _SignedColumns:
 
     def __init__(self, ratios: Sequence[RatioEstimate], rows: Rows) -> None:
         columns = RatioColumns.of([*dict.fromkeys(ratios)])
-        numbers = [own[rows] for own in columns.numbers]
+        numbers = [column[rows] for column in columns.numbers]
         self.places = columns.places_by_ratio
         self.rounded = round_to_exact(numbers, columns.bounds)
-        self._greatest = np.maximum([np.abs(own).max(initial=0.0) for own in numbers], columns.bounds)
+        self._greatest = np.maximum([np.abs(column).max(initial=0.0) for column in numbers], columns.bounds)
 
     def errors(self, n_clusters: int) -> Floats:
         """Return (N,) maximum rounding differences of two sums that are equal but for the signs."""
@@ -218,8 +220,8 @@ def holm(p_values: Floats) -> Floats:
         Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 65-70.
     """
     order = np.argsort(p_values, kind="stable")
-    left = np.arange(len(p_values), 0, -1)  # hypotheses that are not rejected yet
-    return _restore_order(np.maximum.accumulate(np.minimum(p_values[order] * left, 1.0)), order)
+    n_left = np.arange(len(p_values), 0, -1)  # hypotheses that are not rejected yet
+    return _restore_order(np.maximum.accumulate(np.minimum(p_values[order] * n_left, 1.0)), order)
 
 
 def benjamini_hochberg(p_values: Floats) -> Floats:
@@ -263,11 +265,11 @@ def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 
     Returns:
         (H,) counts alone, (H,) counts of the running maximum, and (B,) the maximum.
     """
-    greatest = np.maximum.accumulate(statistics, axis=0)
-    np.maximum(greatest, floor, out=greatest)
-    short = ((each < thresholds[:, np.newaxis]).sum(axis=1) for each in (statistics, greatest))
+    maxima = np.maximum.accumulate(statistics, axis=0)
+    np.maximum(maxima, floor, out=maxima)
+    short = ((each < thresholds[:, np.newaxis]).sum(axis=1) for each in (statistics, maxima))
     alone, jointly = (statistics.shape[1] - n for n in short)  # NaN is not short of anything
-    return alone, jointly, greatest[-1]
+    return alone, jointly, maxima[-1]
 
 
 def _restore_order(values: Floats, order: Indices) -> Floats:
@@ -298,14 +300,14 @@ def randomization(
     m clusters differ and H · 2**m is at most 10**8, or m is at most 13, it is exact: n / 2**m over all patterns of
     these.
     """
-    most = max(_enumerated // len(pairs), 2**_ALWAYS_ENUMERATED).bit_length() - 1
+    n_enumerated = max(_enumerated // len(pairs), 2**_ALWAYS_ENUMERATED).bit_length() - 1
     n_moved, moved = np.empty(len(pairs), dtype=np.int64), np.zeros(sample.n_clusters, dtype=bool)
     for i, pair in enumerate(pairs):
-        own = FlippedPair(*sample.sides(pair)).moved
-        n_moved[i] = own.sum()
-        moved |= own
+        is_moved = FlippedPair(*sample.sides(pair)).moved
+        n_moved[i] = is_moved.sum()
+        moved |= is_moved
     any_moved = np.flatnonzero(moved)
-    if len(any_moved) <= most:
+    if len(any_moved) <= n_enumerated:
         family, (alone, jointly) = _exact(sample, pairs, any_moved, _held)
     else:
         family = _family(sample, pairs, _held)
@@ -315,7 +317,7 @@ def randomization(
         drawn_for = family, sizes
         counts = run_chunks("Flipping signs", _count_chunk, drawn_for, n_signs, stream, settings, _chunk, _TASK)
         alone, jointly = (1 + np.sum([*counts], axis=0)) / (1 + settings.resamples)
-        for i in np.flatnonzero(n_moved <= most).tolist():
+        for i in np.flatnonzero(n_moved <= n_enumerated).tolist():
             rows = np.flatnonzero(FlippedPair(*sample.sides(pairs[i])).moved)
             alone[i] = _exact(sample, [pairs[i]], rows, _held)[1][0, 0]
     return alone, westfall_young(alone, jointly, family.ascending)
@@ -327,7 +329,7 @@ class _FlippedFamily:
     def __init__(self, products: Sequence[_Product], order: Indices, ties: Indices, held: int) -> None:
         self._held = held
         self._products = products
-        groups = [group for _, own in products for _, group in own]
+        groups = [group for _, members in products for _, group in members]
         self._order = np.lexsort((ties, np.concatenate([group.observed for group in groups])))
         self._thresholds = np.concatenate([group.thresholds for group in groups])[self._order]
         self.ascending = order[self._order]  # the pairs by their statistics over the sample
@@ -337,7 +339,9 @@ class _FlippedFamily:
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
         for some in np.array_split(signs, n_parts):
             sums = ((part.sums(some), groups) for part, groups in self._products)
-            counts += self.count_exceedances([group.of(own[place]) for own, groups in sums for place, group in groups])
+            counts += self.count_exceedances(
+                [group.of(part[place]) for part, groups in sums for place, group in groups]
+            )
         return counts
 
     def count_exceedances(self, statistics: Sequence[Floats]) -> Indices:
@@ -368,7 +372,7 @@ def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _FlippedFamily:
         order += [i for name in names for i in members[name]]
         if names:
             products.append(_product(sample, sliced, {name: [pairs[i] for i in members[name]] for name in names}))
-    for name in (own for own in sample.cut if own in members):
+    for name in (cut for cut in sample.cut if cut in members):
         rows = sample.clusters_of(name)
         group = _flipped_pairs(sample, [pairs[i] for i in members[name]], rows)
         products.append((group.part(rows), [(0, group)]))
@@ -378,9 +382,9 @@ def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _FlippedFamily:
 
 
 def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Sequence[Pair]]) -> _Product:
-    asked = dict.fromkeys(replace(pair, slice=ALL) for own in members.values() for pair in own)
-    whole = {pair: sample.sides(pair) for pair in asked}
-    columns = _SignedColumns([ratio for sides in whole.values() for ratio in sides], slice(None))
+    all_pairs = dict.fromkeys(replace(pair, slice=ALL) for some_pairs in members.values() for pair in some_pairs)
+    sides_of = {pair: sample.sides(pair) for pair in all_pairs}
+    columns = _SignedColumns([ratio for sides in sides_of.values() for ratio in sides], slice(None))
     rounded, sizes = columns.rounded, np.ones(sample.n_clusters, dtype=np.int64)
     if sample.cells is not None:  # clusters with the same numbers need only the sum of their signs
         rounded, sizes = rounded[sample.cells.firsts], sample.cells.sizes
@@ -388,12 +392,12 @@ def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Seque
     part = ResampledSums.of(rounded, np.ones(len(sizes), dtype=bool), sliced)
     totals = part.sums(sizes[np.newaxis])
     groups = []
-    for name, own in members.items():
+    for name, some_pairs in members.items():
         rows, place = sample.clusters_of(name), sliced.names.index(name)
-        sides = [whole[replace(pair, slice=ALL)] for pair in own]
-        places = [(columns.places[ours], columns.places[theirs]) for ours, theirs in sides]
+        sides = [sides_of[replace(pair, slice=ALL)] for pair in some_pairs]
+        places = [(columns.places[first], columns.places[second]) for first, second in sides]
         shared = _SharedSums(places, totals[place], columns.errors(len(rows)))
-        groups.append((place, _flipped_pairs(sample, own, rows, shared)))
+        groups.append((place, _flipped_pairs(sample, some_pairs, rows, shared)))
     return part, groups
 
 

@@ -94,27 +94,27 @@ def search_slices(
     defined = np.flatnonzero(~np.isnan(changes))
     texts = {name: np.array(column, dtype=object)[defined] for name, column in columns.items()}
     candidates = _SliceCandidates.of(texts, len(defined), _least, _cells)
-    found: list[FoundSlice] = []
+    slices: list[FoundSlice] = []
     exact = round_to_exact(changes[np.newaxis, defined])[:, 0]
-    own = np.arange(len(defined)) if clusters is None else np.unique(clusters[defined], return_inverse=True)[1]
+    units = np.arange(len(defined)) if clusters is None else np.unique(clusters[defined], return_inverse=True)[1]
     cells = np.zeros(len(defined), dtype=np.int64)  # which of the slices found so far each query is in
-    while candidates.names and len(found) < _MOST:
-        test = _SliceTest.of(candidates.partitions, exact, own, cells, _least)
+    while candidates.names and len(slices) < _MOST:
+        test = _SliceTest.of(candidates.partitions, exact, units, cells, _least)
         strongest = test.strongest(exact, cells == 0)
         if strongest is None:
             break
         place, statistic, is_outside = strongest
-        p_value = _p_value(test, abs(statistic), len(exact), f"slices/{stream}/{len(found)}", settings, alpha)
+        p_value = _p_value(test, abs(statistic), len(exact), f"slices/{stream}/{len(slices)}", settings, alpha)
         if p_value > alpha:
             break
         queries = np.zeros(len(changes), dtype=bool)
         queries[defined] = is_outside
         queries[defined[candidates.queries(place)]] = not is_outside
         name = f"outside {candidates.names[place]}" if is_outside else candidates.names[place]
-        found.append(FoundSlice(name, queries, statistic, p_value))
+        slices.append(FoundSlice(name, queries, statistic, p_value))
         cells = 2 * cells + queries[defined]
     return SliceSearch(
-        tuple(found), len(candidates.names), candidates.columns, candidates.too_small, candidates.n_skipped
+        tuple(slices), len(candidates.names), candidates.columns, candidates.too_small, candidates.n_skipped
     )
 
 
@@ -125,8 +125,8 @@ def _p_value(
     n_reached, drawn = 0, 0
     while drawn < settings.resamples:
         some = replace(settings, resamples=min(_BATCH, settings.resamples - drawn))
-        greatest = run_chunks("Searching slices", _greatest, test, n_queries, f"{stream}/{drawn}", some, _CHUNK)
-        n_reached += int((np.concatenate([*greatest]) >= statistic - _SAME).sum())
+        maxima = run_chunks("Searching slices", _greatest, test, n_queries, f"{stream}/{drawn}", some, _CHUNK)
+        n_reached += int((np.concatenate([*maxima]) >= statistic - _SAME).sum())
         drawn += some.resamples
         if (1 + n_reached) / (1 + settings.resamples) > alpha:
             return 1.0
@@ -138,10 +138,10 @@ def _greatest(test: _SliceTest, n_queries: int, entropy: list[int], n_permutatio
     permuted = np.empty((n_queries, n_permutations))
     for stratum in test.strata:
         permuted[stratum.queries.ravel()] = stratum.permute(rng, n_permutations)
-    greatest = np.zeros(n_permutations)
+    maxima = np.zeros(n_permutations)
     for statistics in test.statistics(permuted):
-        np.maximum(greatest, np.abs(statistics).max(axis=0), out=greatest)
-    return greatest
+        np.maximum(maxima, np.abs(statistics).max(axis=0), out=maxima)
+    return maxima
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ class _SlicePieces:
             n_slices, -1
         )
         of_cells = np.flatnonzero(np.diff(cells, prepend=-1))
-        fewer = np.minimum(*(np.add.reduceat(own, of_cells, axis=1) for own in (inside, sizes - inside)))
+        fewer = np.minimum(*(np.add.reduceat(counts, of_cells, axis=1) for counts in (inside, sizes - inside)))
         shares, of_pieces, firsts = inside / sizes, slices[begins], queries[begins]
         return cls(
             _SlicePartition(queries, begins),
@@ -236,17 +236,17 @@ class _SliceTest:
         sizes = np.bincount(units)[units]
         kinds, kind_of = np.unique(np.stack([cells, sizes]), axis=1, return_inverse=True)
         kind_of = kind_of.ravel()
-        apart = exact - (np.bincount(kind_of, exact) / np.bincount(kind_of))[kind_of]
+        deviations = exact - (np.bincount(kind_of, exact) / np.bincount(kind_of))[kind_of]
         by_unit = np.argsort(units, kind="stable")
         strata = [
-            _PermutedStratum(queries, apart[queries])
+            _PermutedStratum(queries, deviations[queries])
             for kind, size in enumerate(kinds[1])
             for queries in [by_unit[kind_of[by_unit] == kind].reshape(-1, size)]
         ]
         squares = np.array([(stratum.changes.sum(axis=1) ** 2).sum() for stratum in strata])
         pieces = [_SlicePieces.of(partition, units, kind_of, kinds[0], squares, least) for partition in partitions]
         of_units = _SlicePartition(by_unit, np.flatnonzero(np.diff(units[by_unit], prepend=-1)))
-        return cls(partitions, strata, apart, of_units, pieces, _SAME * float(exact @ exact) / len(exact) or 1.0)
+        return cls(partitions, strata, deviations, of_units, pieces, _SAME * float(exact @ exact) / len(exact) or 1.0)
 
     def statistics(self, changes: Floats) -> Iterator[Floats]:
         sums = None if len(self.units.begins) == len(changes) else self.units.sums(changes)
@@ -259,14 +259,14 @@ class _SliceTest:
         rest, the one is taken that changed more by its queries among the (Q,) `others`, which are in no slice that was
         found before. None if no slice can be tested.
         """
-        statistics = np.concatenate([own[:, 0] for own in self.statistics(self.apart[:, np.newaxis])])
+        statistics = np.concatenate([values[:, 0] for values in self.statistics(self.apart[:, np.newaxis])])
         equal = np.flatnonzero(np.abs(statistics) >= np.abs(statistics).max() - _SAME)
         counted = np.stack([others, np.where(others, exact, 0.0)], axis=1)
         inside = np.concatenate([partition.sums(counted) for partition in self.partitions])[equal]
         n_queries, sums = np.stack([inside, counted.sum(axis=0) - inside]).transpose(2, 0, 1)  # (2, S): in, out
-        own, rest = np.abs(sums) / np.maximum(n_queries, 1.0)
-        is_outside = bool(rest.max() > own.max() + _SAME)
-        place = int(equal[np.argmax(rest if is_outside else own)])
+        mean_inside, rest = np.abs(sums) / np.maximum(n_queries, 1.0)
+        is_outside = bool(rest.max() > mean_inside.max() + _SAME)
+        place = int(equal[np.argmax(rest if is_outside else mean_inside)])
         statistic = float(-statistics[place] if is_outside else statistics[place])
         return (place, statistic, is_outside) if statistic else None
 
@@ -302,18 +302,18 @@ class _SliceCandidates:
         ]
         conjunctions = [*combinations(kept, 1), *combinations(kept, 2)]
         searched = conjunctions[: most_cells // max(n_queries, 1)]
-        names, partitions, known = [], [], set()
+        names, partitions, digests = [], [], set()
         for conjunction in searched:
-            own = []
+            slice_queries = []
             for name, queries in reduce(_Column.within, (coded[name] for name in conjunction)).slices(least):
                 digest = hashlib.sha256(queries.tobytes()).digest()
-                if digest not in known:
-                    known.add(digest)
+                if digest not in digests:
+                    digests.add(digest)
                     names.append(name)
-                    own.append(queries)
-            if own:
-                begins = np.cumsum([0, *map(len, own[:-1])])
-                partitions.append(_SlicePartition(np.concatenate(own), begins))
+                    slice_queries.append(queries)
+            if slice_queries:
+                begins = np.cumsum([0, *map(len, slice_queries[:-1])])
+                partitions.append(_SlicePartition(np.concatenate(slice_queries), begins))
         return cls(names, partitions, tuple(kept), tuple(too_small), len(conjunctions) - len(searched))
 
 
@@ -334,8 +334,8 @@ class _Column:
             cuts = np.quantile(numbers[places], (0.25, 0.5, 0.75), method="inverted_cdf")
             bins = np.unique(np.searchsorted(cuts, numbers), return_inverse=True)[1]
             order = np.argsort(numbers, kind="stable")
-            own = [order[bins[order] == number] for number in range(bins.max() + 1)]
-            labels = [f"{labels[ends[0]]}…{labels[ends[-1]]}" for ends in own]
+            bin_orders = [order[bins[order] == number] for number in range(bins.max() + 1)]
+            labels = [f"{labels[ends[0]]}…{labels[ends[-1]]}" for ends in bin_orders]
             places = bins[places]
         codes = np.full(len(texts), -1, dtype=np.int64)
         codes[filled] = places
@@ -403,20 +403,20 @@ def changed_slices(
             model,
             baseline,
             str(measure),
-            slice=found.name,
-            n_queries=int(found.queries.sum()),
+            slice=changed.name,
+            n_queries=int(changed.queries.sum()),
             n_all=int(defined.sum()),
-            before=float(before[found.queries].mean()),
-            after=float(after[found.queries].mean()),
-            change=float(changes[found.queries].mean()),
-            share=float(changes[found.queries].sum()) / total if abs(total) > _SAME else None,
+            before=float(before[changed.queries].mean()),
+            after=float(after[changed.queries].mean()),
+            change=float(changes[changed.queries].mean()),
+            share=float(changes[changed.queries].sum()) / total if abs(total) > _SAME else None,
             all_before=float(before[defined].mean()),
             all_after=float(after[defined].mean()),
-            statistic=found.statistic,
-            p_value=found.p_value,
+            statistic=changed.statistic,
+            p_value=changed.p_value,
             p_least=1 / (1 + n_permutations),
         )
-        for found in search.found
+        for changed in search.found
     )
     return lines, f"{dataset}: {_describe_slice(search, f'{measure} of {model}')}"
 

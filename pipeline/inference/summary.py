@@ -67,7 +67,7 @@ def estimate(
     lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
     for block in each("Reading off intervals", sample.each_block(), len(sample.blocks), "blocks"):
         for measure in block:
-            for scores in (own for own in results if measure in own.measures):
+            for scores in (result for result in results if measure in result.measures):
                 row = scores.measures.index(measure)
                 undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
                 for name in sample.slices_of(measure):
@@ -147,49 +147,53 @@ def replicate_estimates(
     results: Sequence[Scores], groups: Groups, conventions: Conventions
 ) -> Iterator[ReplicateEstimate]:
     """Yield the figures of each replicate."""
-    for own in (replicate for scores in results for replicate in scores.replicates):
+    for one_seed in (replicate for scores in results for replicate in scores.replicates):
         figures = {
-            measure: contributions_of(own, row, own.values[row], conventions).ratio(None, groups.clusters).estimate
-            for row, measure in enumerate(own.measures)
+            measure: contributions_of(one_seed, row, one_seed.values[row], conventions)
+            .ratio(None, groups.clusters)
+            .estimate
+            for row, measure in enumerate(one_seed.measures)
         }
-        n_missing = int(own.missing.sum())
-        for measure, figure in {**figures, **own.figures}.items():
-            yield ReplicateEstimate(own.dataset, own.model, own.replicate, str(measure), known(figure), n_missing)
+        n_missing = int(one_seed.missing.sum())
+        for measure, figure in {**figures, **one_seed.figures}.items():
+            yield ReplicateEstimate(
+                one_seed.dataset, one_seed.model, one_seed.replicate, str(measure), known(figure), n_missing
+            )
 
 
 def variance_components(sample: Sample, results: Sequence[Scores]) -> Iterator[VarianceComponents]:
     """Yield the variance components of figures with at least two replicates."""
     for scores in results:
         for measure in scores.measures:
-            found = sample.components(scores.key, measure)
-            if found is not None and math.isfinite(found.rest):
+            components = sample.components(scores.key, measure)
+            if components is not None and math.isfinite(components.rest):
                 yield VarianceComponents(
                     scores.dataset,
                     scores.model,
                     str(measure),
-                    found.n_queries,
-                    found.n_replicates,
-                    max(found.queries, 0.0),
-                    max(found.replicates, 0.0),
-                    max(found.rest, 0.0),
-                    found.std_error(),
-                    found.std_error(queries=2),
-                    found.std_error(replicates=2),
-                    found.more,
+                    components.n_queries,
+                    components.n_replicates,
+                    max(components.queries, 0.0),
+                    max(components.replicates, 0.0),
+                    max(components.rest, 0.0),
+                    components.std_error(),
+                    components.std_error(queries=2),
+                    components.std_error(replicates=2),
+                    components.more,
                 )
 
 
 def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: IntervalRule) -> tuple[Estimate, ...]:
     """Return the unweighted mean over all datasets for every model and measure that all of them have."""
-    own: dict[tuple[str, str], list[Estimate]] = {}
+    pooled_lines: dict[tuple[str, str], list[Estimate]] = {}
     for line in lines:
         if line.slice == ALL:
-            own.setdefault((line.model, line.measure), []).append(line)
+            pooled_lines.setdefault((line.model, line.measure), []).append(line)
     return tuple(
-        _pooled_line(samples, own[model, str(measure)], model, measure, rule)
+        _pooled_line(samples, pooled_lines[model, str(measure)], model, measure, rule)
         for model, measure in samples[0].contributions
         if isinstance(model, str)
-        and (model, str(measure)) in own  # a sample may hold models of records, too
+        and (model, str(measure)) in pooled_lines  # a sample may hold models of records, too
         and all((model, measure) in sample.contributions for sample in samples)
     )
 
@@ -260,18 +264,18 @@ def with_ranks(
             tested.setdefault((line.dataset, line.measure), []).append(line)
     ranked = list(lines)
     for (dataset, name), places in columns.items():
-        own, measure = [lines[place] for place in places], measures[dataset, name]
+        dataset_lines, measure = [lines[place] for place in places], measures[dataset, name]
         drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
-        figures = _oriented_figures(drawn, own, measure)
-        defined = [line.model for line in own if line.estimate is not None]
+        figures = _oriented_figures(drawn, dataset_lines, measure)
+        defined = [line.model for line in dataset_lines if line.estimate is not None]
         sizes = [_effective_clusters(sample, model, measure) for sample in drawn for model in defined]
-        models = [line.model for line in own]
+        models = [line.model for line in dataset_lines]
         rows = {model: row for row, model in enumerate(models)}
         unsure = _unsure(drawn, models, figures[:, 0], measure, confidence)
         for line in tested.get((dataset, name), ()):
-            one, other = rows[line.model], rows[line.baseline]
-            leads = "better" if figures[one, 0] > figures[other, 0] else "worse"
-            unsure[[one, other], [other, one]] |= line.decide(1 - confidence) != leads
+            first, other = rows[line.model], rows[line.baseline]
+            leads = "better" if figures[first, 0] > figures[other, 0] else "worse"
+            unsure[[first, other], [other, first]] |= line.decide(1 - confidence) != leads
         ranks = rank_intervals(figures, min(sizes, default=0.0), confidence, unsure)
         for place, rank in zip(places, ranks, strict=True):
             low, high = rank or (None, None)
@@ -285,29 +289,29 @@ def order_agreement(
     """Compare the order of at least three models by each measure with their order by the lead measure."""
     measures = _ordering_measures(samples)
     columns = {key: [lines[place] for place in places] for key, places in _index_rows(lines, measures).items()}
-    found = []
-    for (dataset, measure), own in columns.items():
+    agreements = []
+    for (dataset, measure), column in columns.items():
         names = map(str, [leading[dataset]] if dataset in leading else leading.values())
         lead = next((name for name in names if (dataset, name) in columns), measure)
-        if measure != lead and len(own) >= _FEWEST:
+        if measure != lead and len(column) >= _FEWEST:
             drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
-            models = {line.model for line in own}
+            models = {line.model for line in column}
             led = [line for line in columns[dataset, lead] if line.model in models]
-            both = [(led, measures[dataset, lead]), (own, measures[dataset, measure])]
+            both = [(led, measures[dataset, lead]), (column, measures[dataset, measure])]
             figures = np.stack([_oriented_figures(drawn, rows, by) for rows, by in both])
             complete = np.isfinite(figures).all(axis=(0, 2))
-            compared, figures = [own[place].model for place in np.flatnonzero(complete)], figures[:, complete]
+            compared, figures = [column[place].model for place in np.flatnonzero(complete)], figures[:, complete]
             tau = kendall_tau(*figures[:, :, 0])
             if len(compared) >= _FEWEST and math.isfinite(tau):
                 sizes = [_effective_clusters(each, name, by) for each in drawn for name in compared for _, by in both]
                 likely = zip(figures[:, :, 0], both, strict=True)
                 unsure = [_unsure(drawn, compared, rows, by, (1 + confidence) / 2) for rows, (_, by) in likely]
-                same, opposite, n_pairs = count_agreement(figures, min(sizes), confidence, np.stack(unsure))
-                undecided = n_pairs - same - opposite
-                low, high = ((same - opposite + side * undecided) / n_pairs for side in (-1, 1))
-                counts = (len(compared), same, opposite, undecided)
-                found.append(OrderAgreement(dataset, measure, lead, tau, low, high, *counts))
-    return tuple(found)
+                n_same, opposite, n_pairs = count_agreement(figures, min(sizes), confidence, np.stack(unsure))
+                undecided = n_pairs - n_same - opposite
+                low, high = ((n_same - opposite + side * undecided) / n_pairs for side in (-1, 1))
+                counts = (len(compared), n_same, opposite, undecided)
+                agreements.append(OrderAgreement(dataset, measure, lead, tau, low, high, *counts))
+    return tuple(agreements)
 
 
 def kendall_tau(one: Floats, other: Floats) -> float:
@@ -318,8 +322,8 @@ def kendall_tau(one: Floats, other: Floats) -> float:
     """
     sums = np.zeros(3)
     for place in range(len(one)):  # model by model: the pairs of thousands are too many to hold
-        ours, theirs = np.sign(one[place] - one), np.sign(other[place] - other)
-        sums += (ours * theirs).sum(), np.abs(ours).sum(), np.abs(theirs).sum()
+        signs, other_signs = np.sign(one[place] - one), np.sign(other[place] - other)
+        sums += (signs * other_signs).sum(), np.abs(signs).sum(), np.abs(other_signs).sum()
     return float(divide(sums[0], np.sqrt(sums[1] * sums[2])))
 
 
@@ -330,14 +334,14 @@ def count_agreement(
     n_pairs = math.comb(len(figures[0]), 2)
     if not n_clusters >= _FEWEST_CLUSTERS:
         return 0, 0, n_pairs
-    one, other = _better(figures, n_clusters, confidence) & (True if unsure is None else ~unsure)
-    return int((one & other).sum()), int((one & other.T).sum()), n_pairs
+    first, other = _better(figures, n_clusters, confidence) & (True if unsure is None else ~unsure)
+    return int((first & other).sum()), int((first & other.T).sum()), n_pairs
 
 
 def _ordering_measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measure]:
-    known = {(sample.dataset, measure) for sample in samples for _, measure in sample.contributions}
-    known |= {(POOLED, measure) for sample in samples[:1] for _, measure in sample.contributions}
-    return {(dataset, str(measure)): measure for dataset, measure in known if measure.metric.direction != "neither"}
+    pairs = {(sample.dataset, measure) for sample in samples for _, measure in sample.contributions}
+    pairs |= {(POOLED, measure) for sample in samples[:1] for _, measure in sample.contributions}
+    return {(dataset, str(measure)): measure for dataset, measure in pairs if measure.metric.direction != "neither"}
 
 
 def _index_rows(
@@ -371,13 +375,13 @@ def _unsure(
     unsure = np.zeros((len(models), len(models)), dtype=bool)
     n_pairs = len(models) * (len(models) - 1) / 2
     families = [any(sample.is_family(model, measure) for sample in samples) for model in models]
-    for one, other in combinations(range(len(models)) if any(families) else (), 2):
-        if families[one] or families[other]:
-            pair = Pair(models[one], models[other], measure)
+    for first, other in combinations(range(len(models)) if any(families) else (), 2):
+        if families[first] or families[other]:
+            pair = Pair(models[first], models[other], measure)
             difference = pool([sample.differences([pair])[0] for sample in by_name])
-            apart = abs(float(figures[one] - figures[other]))
+            distance = abs(float(figures[first] - figures[other]))
             reach = difference.total_error.reach(1 - (1 - confidence) / n_pairs)
-            unsure[one, other] = unsure[other, one] = not apart > reach
+            unsure[first, other] = unsure[other, first] = not distance > reach
     return unsure
 
 
@@ -426,23 +430,23 @@ def _better(measures: Floats | Sequence[Floats], n_clusters: float, confidence: 
     n_resamples = min(measures[0].shape[1] - 1, max(_LEAST_RESAMPLES, int(_MOST_COMPARED / n_pairs)))
     n_rows = max(1, _CACHED // n_resamples)
     standardized = np.zeros((len(measures), n_models, n_models))
-    greatest, space = np.zeros(n_resamples), np.empty((n_rows, n_resamples))
+    maxima, space = np.zeros(n_resamples), np.empty((n_rows, n_resamples))
     for figures, z in zip(measures, standardized, strict=True):
         sample, shifts = figures[:, 0], figures[:, 1 : 1 + n_resamples] - figures[:, :1]
         negligible = _ROUNDING * float(np.abs(sample).max())
-        for one in range(n_models - 1):
-            for begin in range(one + 1, n_models, n_rows):  # a few pairs at a time, so that they stay in the cache
+        for first in range(n_models - 1):
+            for begin in range(first + 1, n_models, n_rows):  # a few pairs at a time, so that they stay in the cache
                 others = slice(begin, begin + n_rows)
-                squares = np.subtract(shifts[one], shifts[others], out=space[: n_models - begin])
+                squares = np.subtract(shifts[first], shifts[others], out=space[: n_models - begin])
                 np.square(squares, out=squares)
-                variances, differences = squares.mean(axis=1), sample[one] - sample[others]
+                variances, differences = squares.mean(axis=1), sample[first] - sample[others]
                 varies = variances > negligible * negligible
                 squares /= np.where(varies, variances, np.inf)[:, np.newaxis]
-                np.maximum(greatest, squares.max(axis=0), out=greatest)
+                np.maximum(maxima, squares.max(axis=0), out=maxima)
                 certain = np.copysign(np.inf, differences) if by_sign else np.zeros_like(differences)
                 studentized = np.where(varies, differences / np.sqrt(np.where(varies, variances, 1.0)), certain)
-                z[one, others] = np.where(np.abs(differences) > negligible, studentized, 0.0)
-    critical = _critical(math.sqrt(_quantile(greatest, confidence)), n_clusters)
+                z[first, others] = np.where(np.abs(differences) > negligible, studentized, 0.0)
+    critical = _critical(math.sqrt(_quantile(maxima, confidence)), n_clusters)
     better: Bools = standardized > critical
     better |= (standardized < -critical).transpose(0, 2, 1)
     return better

@@ -141,11 +141,11 @@ class SliceChange(ModelPair):
     p_least: float | None = None
 
     def __str__(self) -> str:
-        said = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
+        text = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
         if self.share is None or not 0 <= self.share <= _MOST_SHARE:
-            return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
+            return f"{text}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
         change = "drop" if self.all_after < self.all_before else "rise"
-        return f"{said}, accounts for {abs(self.share):.0%} of the {change}"
+        return f"{text}, accounts for {abs(self.share):.0%} of the {change}"
 
 
 Since: TypeAlias = Literal["previous", "accepted"]
@@ -427,9 +427,9 @@ class Comparison(ModelPair):
 
         Figures that are equal to 12 digits are equal, as for wins: 0.1 + 0.2 - 0.3 is 0, though not in doubles.
         """
-        least = _ROUNDING * max(abs(self.estimate or 0.0), abs(self.baseline_estimate or 0.0))
+        minimum = _ROUNDING * max(abs(self.estimate or 0.0), abs(self.baseline_estimate or 0.0))
         difference, low, high = (
-            0.0 if value is not None and abs(value) <= least else value
+            0.0 if value is not None and abs(value) <= minimum else value
             for value in (self.difference, self.ci_low, self.ci_high)
         )
         return replace(self, difference=difference, ci_low=low, ci_high=high)
