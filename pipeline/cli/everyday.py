@@ -408,13 +408,22 @@ def _write_error_reports(error: Exception, config: str, shown: ReportOptions) ->
         reason = "; ".join(error.lines)
     else:
         reason = describe_system_error(error) or str(error) or type(error).__name__
-    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    files = {"junit_file": shown.junit_file, "markdown_file": shown.markdown_file}
     try:
-        write_error_reports(
-            reason, name=config, junit_file=shown.junit_file, markdown_file=shown.markdown_file, summary=summary
-        )
+        _append_summary(write_error_reports(reason, name=config, **files))
     except OSError as disk:
         terminal.print_remark(f"{disk.filename or 'disk'}: {disk.strerror or disk}")
+
+
+def _append_summary(text: str) -> None:
+    """Append Markdown to the summary of a job on GitHub. Print a line if the file cannot be written."""
+    try:
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+    except OSError as error:
+        reason = f"GITHUB_STEP_SUMMARY: {summary} cannot be written ({error.strerror})."
+        terminal.print_remark(f"{reason} Set the variable to a file that can be written, or remove the variable.")
 
 
 def _finish(evaluation: Evaluation, shown: ReportOptions) -> None:
@@ -423,14 +432,15 @@ def _finish(evaluation: Evaluation, shown: ReportOptions) -> None:
     from rankledger.pipeline.report.verdicts import write_reports
 
     try:
-        write_reports(
+        text = write_reports(
             evaluation.verdicts,
             name=evaluation.name,
             happened=headline_of(evaluation),
             junit_file=shown.junit_file,
             markdown_file=shown.markdown_file,
-            summary=os.environ.get("GITHUB_STEP_SUMMARY"),
         )
+        if evaluation.verdicts:
+            _append_summary(f"{text}\n")
         _print_evaluation(evaluation, as_json=shown.as_json, quiet=shown.quiet)
         for reason in evaluation.unsent:
             terminal.print_remark(f"alert not sent: {reason}; `rankledger sync` sends it")

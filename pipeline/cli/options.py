@@ -49,7 +49,7 @@ jobs = click.option("--jobs", type=int, help="Number of workers; -1 is one per C
 name = click.option("--name", help="Evaluation to look at; needed only if the records are of several.")
 runs_dir = click.option(
     "--runs-dir",
-    type=click.Path(),
+    type=click.Path(readable=False),  # the command itself names what it cannot read
     metavar="FOLDER",
     default="runs",
     show_default=True,

@@ -36,7 +36,16 @@ from rankledger.pipeline.report.tables import (
     worst_differences,
     worst_figures,
 )
-from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, Group, Table, n_bytes, plain, short_text
+from rankledger.pipeline.report.text_table import (
+    COMMENT,
+    ByteBudget,
+    Group,
+    Table,
+    n_bytes,
+    plain,
+    short_text,
+    without_links,
+)
 from rankledger.pipeline.report.verdicts import REASON, add_verdicts
 from rankledger.pipeline.support.text import counted
 
@@ -204,7 +213,7 @@ def _add_history(budget: ByteBudget, history: History) -> None:
 
 
 def _add_folded(budget: ByteBudget, title: str, table: Table, *, most: int, file: str) -> None:
-    if budget.add(f"<details><summary>{html.escape(short_text(title, _TITLE))}</summary>", ""):
+    if budget.add(f"<details><summary>{html.escape(without_links(short_text(title, _TITLE)))}</summary>", ""):
         _add_table(budget, table, most=most, file=file)
         budget.add("</details>", "", reserve=0)
 

@@ -24,6 +24,8 @@ _NARROWEST = 12  # columns left for text on a narrow terminal
 _FRAME = 3  # a line, and a blank on either side
 _CELL = 2_000  # characters of a cell that a terminal shows
 _UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML's characters, without line ends
+# What GitHub and GitLab link in a comment. The cutoff of `ndcg@10` is no mention, but that of `rr(rel=2)@10` is one.
+_LINKED = re.compile(r"(?<!\w)@(?=\w)|@(?=[\w-]+\.\w)|(?:https?|ftp):(?=//)|www(?=\.)|#(?=\d)|GH-(?=\d)", re.IGNORECASE)
 
 
 def printable(text: str) -> str:
@@ -43,9 +45,14 @@ def short_sentence(text: str, most: int) -> str:
     return short if end < 0 else f"{short[:end].rstrip(' ,;:(')}…"
 
 
+def without_links(text: str) -> str:
+    """Break mentions, references and links by a character without width. Escapes do not: they are found in the page."""
+    return _LINKED.sub("\\g<0>\u200b", printable(text))
+
+
 def plain(text: str) -> str:
     """Escape text for Markdown."""
-    text = printable(text)
+    text = without_links(text)
     for sign in "\\`*_{}[]<>|#~&$":
         text = text.replace(sign, f"\\{sign}")
     return text

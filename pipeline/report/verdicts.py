@@ -314,22 +314,18 @@ def write_reports(
     happened: str = "",
     junit_file: str | None = None,
     markdown_file: str | None = None,
-    summary: str | None = None,
-) -> None:
-    """Write the requested reports. `summary` is a CI server's file, to which Markdown is appended."""
+) -> str:
+    """Write the requested reports. Return the Markdown."""
+    text = markdown(verdicts, name=name, happened=happened)
     if junit_file:
         write_text(Path(junit_file), junit(verdicts, name=name, happened=happened))
     if markdown_file:
-        write_text(Path(markdown_file), markdown(verdicts, name=name, happened=happened))
-    if summary and verdicts:
-        with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-            file.write(markdown(verdicts, name=name, happened=happened) + "\n")
+        write_text(Path(markdown_file), text)
+    return text
 
 
-def write_error_reports(
-    reason: str, *, name: str, junit_file: str | None, markdown_file: str | None, summary: str | None
-) -> None:
-    """Write the reason why nothing was evaluated into the requested reports."""
+def write_error_reports(reason: str, *, name: str, junit_file: str | None, markdown_file: str | None) -> str:
+    """Write the reason why nothing was evaluated into the requested reports. Return the Markdown."""
     if junit_file:
         counts = 'tests="1" failures="0" errors="1" skipped="0"'
         title, error = quoteattr(printable(name)), quoteattr(printable(reason))
@@ -337,12 +333,10 @@ def write_error_reports(
         suite = f'<testsuite name="evaluation" {counts}>{case}</testsuite>'
         text = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={title} {counts}>{suite}</testsuites>\n'
         write_text(Path(junit_file), text)
-    said = f"### {plain(name)}\n\n**Nothing was evaluated: {plain(short_sentence(reason, REASON))}**\n"
+    markdown_text = f"### {plain(name)}\n\n**Nothing was evaluated: {plain(short_sentence(reason, REASON))}**\n"
     if markdown_file:
-        write_text(Path(markdown_file), said)
-    if summary:
-        with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-            file.write(said)
+        write_text(Path(markdown_file), markdown_text)
+    return markdown_text
 
 
 def write_text(path: Path, text: str) -> None:

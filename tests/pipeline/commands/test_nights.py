@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -529,3 +530,19 @@ def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
     assert "no-drop" in text
     assert Path("summary.md").read_text(encoding="utf-8") == f"before\n{text}\n"
     assert "Gates failed: 1 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("limit", "code"), [(0.1, None), (1.1, 2), (0.99, 1)])
+def test_a_summary_that_cannot_be_written_is_one_line(folder, monkeypatch, capsys, limit, code):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "away/summary.md")
+    write_output("dense", BAD)
+    write_config([{"name": "floor", "measure": "rr", "at_least": limit}])
+
+    with pytest.raises(SystemExit) if code else nullcontext() as ended:
+        app.main(["nightly", "config.yaml", "--no-tracking", "-q"])
+    assert not code or ended.value.code == code
+    lines = [line for line in capsys.readouterr().err.splitlines() if "GITHUB_STEP_SUMMARY" in line]
+    assert lines == [
+        "GITHUB_STEP_SUMMARY: away/summary.md cannot be written (No such file or directory). "
+        "Set the variable to a file that can be written, or remove the variable."
+    ]

@@ -377,7 +377,7 @@ def rendered(markdown: str) -> str:
     html = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").render(markdown)
     for mark, sign in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
         html = re.sub(r"<[^>]*>", "\n", html).replace(mark, sign) if mark == "&lt;" else html.replace(mark, sign)
-    return html
+    return html.replace("\u200b", "")  # which breaks what would be a link
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,9 @@ def test_the_note_has_the_first_measures_of_each_dataset():
 
     assert "### web" in lines
     assert "### news" in lines
-    shown = r"| model | ndcg@10 | ap | rr(rel=2)@10 | ndcg(gain=exponential)@10 | avg\_rp(cutoffs=\[5,10\]) |"
+    shown = (
+        "| model | ndcg@10 | ap | rr(rel=2)@\u200b10 | ndcg(gain=exponential)@\u200b10 | avg\\_rp(cutoffs=\\[5,10\\]) |"
+    )
     assert shown in lines
     assert "| bm25 | 0.9000 \\[0.8000,\u00a00.9500\\] |" in lines
     assert text.index("| bm25 |") < text.index("| dense |")
