@@ -1,5 +1,6 @@
-"""Refuse to build a package without its modules and data; everything else is in pyproject.toml."""
+"""Package without dead links in its readme. Refuse to build without modules and data. See also pyproject.toml."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,4 +13,8 @@ for file in ("metrics/__init__.py", "pipeline/__init__.py", "demo/quickstart/qre
             "run `git config core.symlinks true`, then `git checkout -- rankledger` (see CONTRIBUTING.md)"
         )
 
-setup()
+readme = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+readme = re.sub(r"!\[[^]]*\]\([^)]*\)\n\n", "", readme)  # pictures and guides are only in a checkout
+readme = re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", readme)
+
+setup(long_description=readme, long_description_content_type="text/markdown")

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -41,3 +42,11 @@ def test_only_what_was_built_and_tested_is_published():
     assert [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})] == ["publish"]
     assert "secrets." not in text
     assert not re.search(r"https?://", text)
+
+
+def test_the_readme_of_a_package_has_no_link_into_the_checkout():
+    command = [sys.executable, "setup.py", "--quiet", "--long-description"]
+    readme = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+    assert "# rankledger" in readme
+    assert [target for target in re.findall(r"\]\(([^)]+)\)", readme) if not target.startswith("https://")] == []
