@@ -5,41 +5,46 @@ EQUIPPED := .venv/equipped
 SERVED := .venv/served
 SHOWN := .venv/shown
 DOCUMENTED := .venv/documented
+PIP := $(BIN)/pip install -qq --disable-pip-version-check
 
 # Tests start many processes: where this is set, each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
+.SILENT:
 .PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs agreement site shape figures golden golden-tools golden-clones clean startup
 
 help: ## List the targets.
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
+	grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
 
 setup: $(EQUIPPED) ## Create .venv and install the pinned dependencies, those of the tests included.
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rankledger needs Python 3.11 or newer; set PYTHON")'
+	echo 'Installing the pinned dependencies in .venv'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
-	@touch $@
+	$(PIP) --constraint constraints.txt --upgrade pip setuptools
+	$(PIP) --constraint constraints.txt --editable .
+	touch $@
 
 $(EQUIPPED): $(INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps beir
-	@touch $@
+	echo 'Installing the pinned dependencies of the tests in .venv'
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --constraint constraints.txt --no-deps beir
+	touch $@
 
 $(SHOWN): $(INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ui]'
-	@touch $@
+	$(PIP) --constraint constraints.txt --editable '.[ui]'
+	touch $@
 
 $(SERVED): $(EQUIPPED)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[system]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps axe-playwright-python
-	@touch $@
+	$(PIP) --constraint constraints.txt --editable '.[system]'
+	$(PIP) --constraint constraints.txt --no-deps axe-playwright-python
+	touch $@
 
 $(DOCUMENTED): $(INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
-	@touch $@
+	$(PIP) --constraint constraints.txt --editable '.[docs]'
+	touch $@
 
 run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, runs in MLflow.
 	$(BIN)/rankledger evaluate configs/quickstart.yaml
@@ -86,7 +91,7 @@ site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 shape: $(EQUIPPED) ## Print figures of the code's shape beside their limits, and fail if one is above.
-	@$(BIN)/python -m tests.shape
+	$(BIN)/python -m tests.shape
 
 figures: $(EQUIPPED) ## Compare the figures of the example configs with those of a commit: BASE=main. Takes some minutes.
 	$(BIN)/python -m tests.figures $(or $(BASE),$(error BASE=commit is missing))
@@ -95,12 +100,12 @@ golden: $(EQUIPPED) ## Rebuild tests/golden/ticks.jsonl from matplotlib, never f
 	$(BIN)/python tests/golden/make_ticks.py
 
 golden-tools: $(EQUIPPED) ## Rebuild tests/golden/tools from RecBole, torchmetrics and ranx; installs them, 2 GB.
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[golden]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps recbole
+	$(PIP) --constraint constraints.txt --editable '.[golden]'
+	$(PIP) --constraint constraints.txt --no-deps recbole
 	$(BIN)/python -m tests.golden.make_tools ranx recbole torchmetrics
 
 golden-clones: $(EQUIPPED) ## Rebuild tests/golden/tools from programs of repositories, cloned in the folder CLONES.
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --ignore-requires-python --upgrade --target $(or $(CLONES),$(error CLONES=folder is missing)) \
+	$(PIP) --no-deps --ignore-requires-python --upgrade --target $(or $(CLONES),$(error CLONES=folder is missing)) \
 	  balance==0.23.0 fairlearn==0.15.0 narwhals==2.29.0 nuggetizer==0.0.5 obp==0.5.5 open-rag-eval==0.3.0 xarray==2026.9.0
 	PYTHONPATH=$(CLONES) GOLDEN_CLONES=$(CLONES) $(BIN)/python -m tests.golden.make_tools evidence fairness logs
 

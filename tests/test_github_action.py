@@ -1,9 +1,10 @@
-"""The action of .github/actions/evaluate, acted out step by step, with a server that speaks GitHub's API."""
+"""The jobs of docs/nightly/pull-request.yml, acted out step by step, with a server that speaks GitHub's API."""
 
 import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,8 +18,8 @@ import yaml
 from tests.support.github_server import TOKEN, GitHub, github
 
 ROOT = Path(__file__).parents[1]
-ACTION = ROOT / ".github/actions/evaluate"
-SCRIPT = runpy.run_path(str(ACTION / "report.py"))
+ACTIONS = ROOT / ".github/actions"
+SCRIPT = runpy.run_path(str(ACTIONS / "comment/comment.py"))
 QUERIES = [f"q{number:02}" for number in range(40)]
 
 
@@ -31,38 +32,67 @@ def hub() -> Iterator[GitHub]:
 @dataclass
 class Runner:
     folder: Path
+    store: Path  # artifacts, and the files that GitHub gives a step
     environment: dict[str, str]  # the variables that GitHub sets
     out: str = ""  # what the steps printed
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)  # what each step set, by its id
 
     def run(self, **given: str) -> int:
-        action = yaml.safe_load((ACTION / "action.yml").read_text())
+        """Return the exit code of the job that evaluates. The job that comments follows on a runner of its own."""
+        clean = dict(self.environment)
+        self.out = ""
+        self.outputs = {}
+        code = self._run_job("evaluate", {"config": "config.yaml", "install": "none", **given})
+        self.environment = clean
+        kept, self.outputs = self.outputs, {}
+        assert self._run_job("comment", {"config": "config.yaml"}) == 0
+        self.outputs = kept
+        return code
+
+    def _run_job(self, name: str, given: Mapping[str, str]) -> int:
+        action = yaml.safe_load((ACTIONS / name / "action.yml").read_text())
         defaults = {name: str(entry.get("default", "")) for name, entry in action["inputs"].items()}
-        self._inputs = {name: self._filled(text) for name, text in (defaults | given).items()}
-        self.out, failed = "", 0
+        self.environment |= {"GITHUB_ACTION_PATH": str(ACTIONS / name), "RUNNER_TEMP": str(self.store / f"temp-{name}")}
+        shutil.rmtree(self.environment["RUNNER_TEMP"], ignore_errors=True)
+        Path(self.environment["RUNNER_TEMP"]).mkdir()
+        self._inputs = {name: self._filled(text) for name, text in (defaults | dict(given)).items()}
+        failed = 0
         for step in action["runs"]["steps"]:
             if self._holds(step.get("if", ""), failed=bool(failed)):
                 failed = self._step(step) or failed
         return failed
 
     def _step(self, step: Mapping[str, Any]) -> int:
-        output = self.folder / "output.txt"
-        output.write_text("")
+        if "uses" in step:
+            return self._move(step["uses"], {name: self._filled(text) for name, text in step["with"].items()})
+        files = {name: self.store / f"{name}.txt" for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH")}
+        for file in files.values():
+            file.write_text("")
         variables = {name: self._filled(text) for name, text in step.get("env", {}).items()}
         assert "${{" not in step["run"], "an expression in a script would run what a pull request writes"
         ended = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=self.folder,
-            env=self.environment | variables | {"GITHUB_OUTPUT": str(output)},
+            env=self.environment | variables | {name: str(file) for name, file in files.items()},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
         )
         self.out += ended.stdout
-        pairs = [line.partition("=") for line in output.read_text().splitlines()]
-        self.outputs[step.get("id", "")] = {name: value for name, _, value in pairs}
+        self.outputs[step.get("id", "")] = _read_pairs(files["GITHUB_OUTPUT"])
+        self.environment |= _read_pairs(files["GITHUB_ENV"])
+        folders = files["GITHUB_PATH"].read_text().splitlines()
+        self.environment["PATH"] = ":".join([*reversed(folders), self.environment["PATH"]])
         return ended.returncode
+
+    def _move(self, action: str, given: Mapping[str, str]) -> int:
+        stored = self.store / "artifacts" / given["name"]
+        if "upload" in action:
+            shutil.copytree(given["path"], stored, dirs_exist_ok=True)
+        elif stored.exists():
+            shutil.copytree(stored, given["path"])
+        return 0
 
     def _filled(self, text: str) -> str:
         return re.sub(r"\$\{\{ (.+?) \}\}", lambda found: self._value(found[1]), str(text))
@@ -71,6 +101,8 @@ class Runner:
         kind, *keys = name.split(".")
         if kind == "inputs":
             return self._inputs[keys[0]]
+        if kind == "runner":
+            return self.environment["RUNNER_TEMP"]
         return TOKEN if kind == "github" else self.outputs.get(keys[0], {}).get(keys[2], "")
 
     def _holds(self, condition: str, *, failed: bool) -> bool:
@@ -80,11 +112,14 @@ class Runner:
         return is_met and (bool(always) or "always()" in condition or not failed)
 
 
+def _read_pairs(file: Path) -> dict[str, str]:
+    return {name: value for name, _, value in (line.partition("=") for line in file.read_text().splitlines())}
+
+
 @pytest.fixture
 def runner(tmp_path: Path, hub: GitHub) -> Runner:
-    work, temp = tmp_path / "work", tmp_path / "temp"
+    work = tmp_path / "work"
     work.mkdir()
-    temp.mkdir()
     (tmp_path / "event.json").write_text(json.dumps({"pull_request": {"number": 7}}))
     (work / "qrels.txt").write_text("".join(f"{query_id} 0 d0 1\n" for query_id in QUERIES))
     config = {
@@ -102,8 +137,6 @@ def runner(tmp_path: Path, hub: GitHub) -> Runner:
     environment = {
         "PATH": path,
         "HOME": str(tmp_path),
-        "RUNNER_TEMP": str(temp),
-        "GITHUB_ACTION_PATH": str(ACTION),
         "GITHUB_ACTIONS": "true",
         "GITHUB_API_URL": hub.api,
         "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
@@ -117,7 +150,7 @@ def runner(tmp_path: Path, hub: GitHub) -> Runner:
     }
     if "PYTHONPATH" in os.environ:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
-    return Runner(work, environment)
+    return Runner(work, tmp_path, environment)
 
 
 def write_output(runner: Runner, rank: int) -> None:
@@ -133,7 +166,7 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
     hub.say("looks good", "ann")
     other = hub.say("<!-- rankledger other.yaml run=40.1 -->\nall good")
     write_output(runner, 4)
-    assert runner.run(config="config.yaml", install="") == 1
+    assert runner.run() == 1
 
     (*_, comment) = hub.comments
     assert len(hub.comments) == 3
@@ -147,7 +180,7 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
 
     write_output(runner, 1)
     runner.environment["GITHUB_RUN_NUMBER"] = "42"
-    assert runner.run(config="config.yaml", install="", arguments="--set=seed=7\n\n--jobs=1\n") == 0
+    assert runner.run(arguments="--set=seed=7\n\n--jobs=1\n") == 0
     assert len(hub.comments) == 3
     assert "run=42.1" in comment["body"]
     assert "all gates passed" in comment["body"]
@@ -156,7 +189,7 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
 
 
 def test_a_config_that_is_wrong_is_said_so(runner, hub):
-    assert runner.run(config="config.yaml", install="", arguments="--set=suites.search=[nope]") == 2
+    assert runner.run(arguments="--set=suites.search=[nope]") == 2
 
     assert "**Not evaluated:**" in hub.comments[0]["body"]
     assert "exit code 2, the config, the judgments or the queries are wrong" in hub.comments[0]["body"]
@@ -167,7 +200,7 @@ def test_a_token_that_may_not_write_changes_no_exit_code(runner, hub):
     hub.denied = True
     write_output(runner, 1)
 
-    assert runner.run(config="config.yaml", install="") == 0
+    assert runner.run() == 0
     assert (
         "::warning title=rankledger,file=config.yaml::the pull request has no comment: GitHub answered 403"
         in runner.out
@@ -175,12 +208,89 @@ def test_a_token_that_may_not_write_changes_no_exit_code(runner, hub):
     assert hub.comments == []
 
 
-def test_the_evaluated_code_does_not_see_the_token(runner):
-    action = yaml.safe_load((ACTION / "action.yml").read_text())
-    with_token = [step["name"] for step in action["runs"]["steps"] if "inputs.token" in str(step)]
+STEAL = """
+import os, pathlib
+from rankledger import JudgedBlock
+folder = pathlib.Path("evil").absolute()
+folder.mkdir(exist_ok=True)
+for name in ("python", "python3", "bash"):
+    (folder / name).write_text(f"#!/bin/sh\\nenv >> {folder}/seen\\nPATH=${{PATH#*evil:}} exec {name} \\"$@\\"\\n")
+    (folder / name).chmod(0o755)
+for file, line in (("GITHUB_PATH", str(folder)), ("GITHUB_ENV", f"BASH_ENV={folder}/env")):
+    with open(os.environ[file], "a") as stream:
+        stream.write(f"{line}\\n")
+(folder / "env").write_text(f"env >> {folder}/seen\\n")
 
-    assert with_token == ["Comment and annotate"]
-    assert "rankledger " not in next(step["run"] for step in action["runs"]["steps"] if step["name"] in with_token)
+def steal(block: JudgedBlock):
+    return block.n_judged * 1.0
+"""
+
+
+def test_the_evaluated_code_does_not_see_the_token(runner, hub):
+    """A metric of the pull request changes the variables and the programs of the steps that follow it in the job."""
+    (runner.folder / "steal.py").write_text(STEAL)
+    config = yaml.safe_load((runner.folder / "config.yaml").read_text())
+    config |= {"metrics": {"steal": "steal.py:steal"}, "suites": {"search": ["rr", "steal"]}}
+    (runner.folder / "config.yaml").write_text(yaml.safe_dump(config))
+    write_output(runner, 1)
+
+    assert runner.run() == 0, runner.out
+    seen = (runner.folder / "evil/seen").read_text()
+    assert "RUNNER_TEMP" in seen
+    assert TOKEN not in seen
+    assert "all gates passed" in hub.comments[0]["body"]
+
+
+@pytest.mark.parametrize("name", ["gates.xml", "comment.md", "exit-code"])
+def test_a_stored_report_is_only_data(hub, tmp_path, monkeypatch, capsys, name):
+    """A missing file, bytes that are no text, and entities that grow are no crash of the job that comments."""
+    (tmp_path / "event.json").write_text(json.dumps({"pull_request": {"number": 7}}))
+    entities = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><testsuites><testcase name="&b;"/></testsuites>'
+    (tmp_path / name).write_bytes(entities.encode() if name == "gates.xml" else b"\xff\x00" * 100_000)
+    environ = {
+        "FOLDER": str(tmp_path),
+        "CONFIG": "a.yaml",
+        "TOKEN": TOKEN,
+        "AUTHOR": "github-actions[bot]",
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "GITHUB_API_URL": hub.api,
+        "GITHUB_REPOSITORY": "team/search",
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_SHA": "0" * 40,
+        "GITHUB_RUN_ID": "9",
+        "GITHUB_RUN_NUMBER": "41",
+        "GITHUB_RUN_ATTEMPT": "1",
+    }
+    SCRIPT["main"](environ)
+
+    assert "exit code unknown, the evaluation did not begin or did not end" in hub.comments[0]["body"]
+    assert capsys.readouterr().out.startswith("::error title=rankledger,file=a.yaml::exit code unknown")
+
+
+WORKFLOWS = [ROOT / ".github/workflows/release.yml", *(ROOT / "docs/nightly").glob("*.yml")]
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, *ACTIONS.glob("*/action.yml")], ids=lambda path: path.parent.name)
+def test_actions_are_pinned_and_the_checkout_keeps_no_credentials(path):
+    text = yaml.safe_load(path.read_text())
+    steps = (
+        text["runs"]["steps"] if "runs" in text else [step for job in text["jobs"].values() for step in job["steps"]]
+    )
+    for step in steps:
+        assert re.fullmatch(r"\S+@([0-9a-f]{40}|COMMIT)", step.get("uses", "a@COMMIT"))
+        if "actions/checkout@" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_only_the_job_that_comments_may_write():
+    jobs = yaml.safe_load((ROOT / "docs/nightly/pull-request.yml").read_text())["jobs"]
+
+    assert {name: job["permissions"] for name, job in jobs.items()} == {
+        "evaluate": {"contents": "read"},
+        "comment": {"pull-requests": "write"},
+    }
+    assert "token" not in yaml.safe_load((ACTIONS / "evaluate/action.yml").read_text())["inputs"]
+    assert not any("checkout" in step["uses"] for step in jobs["comment"]["steps"])
 
 
 # The script alone
@@ -259,8 +369,7 @@ def test_a_long_report_fits_into_a_comment(hub, tmp_path):
         "GITHUB_RUN_ID": "9",
         "GITHUB_RUN_NUMBER": "41",
         "GITHUB_SHA": "0" * 40,
-        "CODE": "3",
     }
-    put(hub, (41, 1), SCRIPT["comment_body"](tmp_path, environ))
+    put(hub, (41, 1), SCRIPT["comment_body"](tmp_path, "3", environ))
 
     assert hub.comments[0]["body"].endswith("exit code 3, a gate is inconclusive.\n")

@@ -39,6 +39,8 @@ def test_only_what_was_built_and_tested_is_published():
     jobs = yaml.safe_load(text)["jobs"]
 
     assert jobs["publish"]["needs"] == ["build", "test"]
+    installs = re.findall(r"pip\"? install.*", text)
+    assert [line for line in installs if "--constraint constraints.txt" not in line] == []
     assert [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})] == ["publish"]
     assert "secrets." not in text
     assert not re.search(r"https?://", text)
@@ -50,3 +52,11 @@ def test_the_readme_of_a_package_has_no_link_into_the_checkout():
 
     assert "# rankledger" in readme
     assert [target for target in re.findall(r"\]\(([^)]+)\)", readme) if not target.startswith("https://")] == []
+
+
+def test_the_installer_is_pinned():
+    """Those that `python -m venv` brings have advisories."""
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+
+    assert re.findall(r"^(pip|setuptools)==", pins, re.MULTILINE) == ["pip", "setuptools"]
+    assert "--constraint constraints.txt --upgrade pip setuptools" in (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
-"""Annotate the gates that fail, and keep one comment on the pull request up to date: the last step of the action.
+"""Annotations of the gates that fail, and one comment on the pull request that is kept up to date.
 
-Needs the standard library alone. The comment is found again by its first line, which names the config and the run: a
-run that began earlier does not replace the comment of a later one. What goes wrong here is a warning, for the exit code
-is the evaluation's.
+The report comes from a job that ran the code of the pull request. It is data: nothing of it is run here. The script
+needs the standard library alone. The first line of the comment names the config and the run, so that an earlier run
+does not replace the comment of a later one. A comment that GitHub refuses is a warning.
 
 Reference:
     GitHub, workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions; issue
@@ -34,22 +34,32 @@ _ENDS = {
     "3": "a gate is inconclusive",
     "4": "a model output is missing or was refused",
     "5": "the record was not stored",
+    "": "the evaluation did not begin or did not end",
 }
 
 
 def main(environ: Mapping[str, str]) -> None:
-    """Do both; the variables are those of the action's step and of GitHub."""
+    """Annotate and comment. The variables are those of the action's step and of GitHub."""
     folder, config = Path(environ["FOLDER"]), environ["CONFIG"]
-    for line in annotations(folder / "gates.xml", config, environ["CODE"]):
+    code = read_exit_code(folder)
+    for line in annotations(folder / "gates.xml", config, code):
         print(line, flush=True)
     number = _pull_request(environ)
-    if environ["COMMENT"] != "true" or number is None:
+    if number is None:
         return
     try:
-        Comments(environ, number).put(_marker(config), _run(environ), comment_body(folder, environ))
+        Comments(environ, number).put(_marker(config), _run(environ), comment_body(folder, code, environ))
     except (OSError, ValueError, KeyError) as error:
         reason = f"GitHub answered {error.code}" if isinstance(error, urllib.error.HTTPError) else str(error)
         print(_command("warning", f"the pull request has no comment: {reason}", title="rankledger", file=config))
+
+
+def read_exit_code(folder: Path) -> str:
+    """Return the exit code of the evaluation. Empty if there is none."""
+    try:
+        return str(int((folder / "exit-code").read_text(encoding="utf-8")[:10]))
+    except (OSError, ValueError):
+        return ""
 
 
 def annotations(gates: Path, config: str, code: str) -> Iterator[str]:
@@ -60,18 +70,17 @@ def annotations(gates: Path, config: str, code: str) -> Iterator[str]:
         config: the config's path.
         code: the exit code of the evaluation.
     """
-    found: dict[str, list[tuple[str, str]]] = {"error": [], "warning": []}
-    cases = ElementTree.parse(gates).getroot().iter("testcase") if gates.exists() else ()
-    for case in cases:
+    messages: dict[str, list[tuple[str, str]]] = {"error": [], "warning": []}
+    for case in _read_cases(gates):
         title = f"{case.get('classname')}: {case.get('name')}"
         for failure in case.iter("failure"):
-            found["error"].append((title, failure.get("message", "")))
+            messages["error"].append((title, failure.get("message", "")))
         for skipped in case.iter("skipped"):
             if skipped.get("message", "").startswith("warn"):
-                found["warning"].append((title, skipped.get("message", "")))
-    if code != "0" and not found["error"]:
-        found["error"].append(("rankledger", _end(code)))
-    for level, lines in found.items():
+                messages["warning"].append((title, skipped.get("message", "")))
+    if code != "0" and not messages["error"]:
+        messages["error"].append(("rankledger", _end(code)))
+    for level, lines in messages.items():
         shown = lines if len(lines) <= _MOST else lines[: _MOST - 1]
         for title, reason in shown:
             yield _command(level, reason, title=title, file=config)
@@ -79,12 +88,24 @@ def annotations(gates: Path, config: str, code: str) -> Iterator[str]:
             yield _command(level, f"and {len(lines) - len(shown)} more in the summary", title="rankledger", file=config)
 
 
-def comment_body(folder: Path, environ: Mapping[str, str]) -> str:
-    """What the comment says below its first line: the report, or why there is none; then the run and the commit."""
+def _read_cases(gates: Path) -> list[ElementTree.Element]:
+    """Return the verdicts. None if the file is missing, or defines entities, which could grow without bound."""
+    try:
+        data = gates.read_bytes()
+        return [] if b"<!" in data else [*ElementTree.fromstring(data).iter("testcase")]
+    except (OSError, ElementTree.ParseError):
+        return []
+
+
+def comment_body(folder: Path, code: str, environ: Mapping[str, str]) -> str:
+    """Return the comment below its first line: the report, or the reason why there is none, the run and the commit."""
     run = f"{environ['GITHUB_SERVER_URL']}/{environ['GITHUB_REPOSITORY']}/actions/runs/{environ['GITHUB_RUN_ID']}"
-    end = f"[Run {environ['GITHUB_RUN_NUMBER']}]({run}) of {environ['GITHUB_SHA'][:12]}: {_end(environ['CODE'])}."
-    report = folder / "comment.md"
-    text = report.read_text(encoding="utf-8") if report.exists() else "**Not evaluated:** the run's log says why.\n"
+    end = f"[Run {environ['GITHUB_RUN_NUMBER']}]({run}) of {environ['GITHUB_SHA'][:12]}: {_end(code)}."
+    try:
+        with (folder / "comment.md").open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_LIMIT)
+    except OSError:
+        text = "**Not evaluated:** the run's log says why.\n"
     room = _LIMIT - len(end) - 500  # for the first line, and characters that count twice
     return f"{text[:room]}\n{end}\n"
 
@@ -177,7 +198,9 @@ def _run_in(body: str) -> tuple[int, int]:
 
 
 def _end(code: str) -> str:
-    return "all gates passed" if code == "0" else f"exit code {code}, {_ENDS.get(code, 'see the log')}"
+    if code == "0":
+        return "all gates passed"
+    return f"exit code {code or 'unknown'}, {_ENDS.get(code, 'see the log')}"
 
 
 def _command(level: str, message: str, **properties: str) -> str:
