@@ -47,6 +47,9 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Return the time in UTC."""
 
+    def monotonic(self) -> float:
+        """Return seconds that no change of the time affects."""
+
     def sleep(self, seconds: float) -> None:
         """Wait for a number of seconds."""
 
@@ -54,6 +57,9 @@ class Clock(Protocol):
 class _SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -84,15 +90,15 @@ def wait_for(
         The reason why each late input is late.
     """
     watch = _Watch(rule, clock)
-    deadline = clock.now() + rule.wait
-    until = f"{deadline:%H:%M} UTC"
+    deadline = clock.monotonic() + rule.wait.total_seconds()
+    until = f"{clock.now() + rule.wait:%H:%M} UTC"
     said: dict[str, str] = {}
     with stage("Waiting", unit="inputs", until=until) as waiting:
         while True:
             inputs = wanted()
             missing = {each: lack for each in inputs if (lack := watch.lack_of(each))}
-            left = (deadline - clock.now()).total_seconds()
-            if not missing or left <= 0:
+            seconds = deadline - clock.monotonic()
+            if not missing or seconds <= 0:
                 return {each: _reason(each, lack, until, rule) for each, lack in missing.items()}
             waiting.total, waiting.done = len(inputs), len(inputs) - len(missing)
             lacks = {each.path: lack for each, lack in missing.items()}
@@ -101,7 +107,7 @@ def wait_for(
                 more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
                 say(f"waiting until {until} for {len(missing)} of {len(inputs)}: {', '.join(named[:_NAMED])}{more}")
                 said = lacks
-            clock.sleep(min(rule.every.total_seconds(), left))
+            clock.sleep(min(rule.every.total_seconds(), seconds))
 
 
 class _Watch:
@@ -109,7 +115,7 @@ class _Watch:
         self._rule = rule
         self._clock = clock
         self._ready: set[AwaitedInput] = set()
-        self._seen: dict[str, tuple[dict[str, int], datetime]] = {}
+        self._seen: dict[str, tuple[dict[str, int], float]] = {}
 
     def lack_of(self, wanted: AwaitedInput) -> str:
         if wanted.lack or wanted in self._ready:
@@ -129,12 +135,12 @@ class _Watch:
         return ""
 
     def _is_settled(self, path: str, sizes: dict[str, int]) -> bool:
-        now = self._clock.now()
+        now = self._clock.monotonic()
         before, since = self._seen.get(path, (None, now))
         if before != sizes:
             self._seen[path] = (sizes, now)
             return False
-        return now - since >= self._rule.every
+        return now - since >= self._rule.every.total_seconds()
 
 
 def _reason(wanted: AwaitedInput, lack: str, until: str, rule: Nightly) -> str:
@@ -201,28 +207,28 @@ def nightly(
             n_before = len(claim.evaluations) if again else 0
             if claim.away:
                 _tell(f"{claim.away}; the night is evaluated anyway, on this machine alone")
-            for earlier in () if again else reversed(claim.evaluations):
-                if path := claim.records.fetch(earlier):
-                    shown = "this is its record; --again evaluates it anew"
-                    say(f"{loaded.config.name} {night} was evaluated before: {shown}")
-                    return _alerted(_delivered(path, loaded, workspace, tracking=tracking), loaded, workspace)
-            opened = _ready(Path(config), loaded, night, clock)
-            if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
-                points = "histories in MLflow get a second point that night"
-                say(f"{loaded.config.name} {night} is evaluated again: {points}")
-            evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
-            claim.begin(evaluation_id)
-            evaluation = evaluate_opened(
-                opened,
-                workers,
-                workspace,
-                tracking=tracking,
-                command=asked,
-                evaluation_id=evaluation_id,
-                allow_empty=True,  # of a night in which everything failed history knows, and gates count it
-                alerts=bool(loaded.document.raw.get("notify")),
-            )
-            return _alerted(evaluation, loaded, workspace)
+            recorded = () if again else map(claim.records.fetch, reversed(claim.evaluations))
+            if path := next(filter(None, recorded), None):
+                shown = "this is its record; --again evaluates it anew"
+                say(f"{loaded.config.name} {night} was evaluated before: {shown}")
+                evaluation = _delivered(path, loaded, workspace, tracking=tracking)
+            else:
+                opened = _ready(Path(config), loaded, night, clock)
+                if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
+                    points = "histories in MLflow get a second point that night"
+                    say(f"{loaded.config.name} {night} is evaluated again: {points}")
+                evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
+                claim.begin(evaluation_id)
+                evaluation = evaluate_opened(
+                    opened,
+                    workers,
+                    workspace,
+                    tracking=tracking,
+                    command=asked,
+                    evaluation_id=evaluation_id,
+                    allow_empty=True,  # of a night in which everything failed history knows, and gates count it
+                    alerts=bool(loaded.document.raw.get("notify")),
+                )
     except LockedError:
         raise
     except Exception as error:
@@ -236,6 +242,7 @@ def nightly(
             }
             _record_failure(error, Path(config), loaded, workspace, known)
         raise
+    return _alerted(evaluation, loaded, workspace)  # without the claim: a receiver blocks no other process
 
 
 def _tell(line: str) -> None:

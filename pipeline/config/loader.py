@@ -13,7 +13,9 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,8 +47,9 @@ class Document:
     origins: Mapping[KeyPath, Origin]  # origin of each value of `data`
     inherited: Mapping[KeyPath, KeyPath]  # paths of the values that a default filled in, with their paths in `defaults`
     expansions: Mapping[str, str]  # environment variables that `raw` needs to expand to `data`
-    # positions in `raw` of targets of `notify` whose variables are not set
+    # positions in `raw` of targets of `notify` whose variables are not set or wrong
     unusable_targets: Mapping[int, Finding] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()  # values of the variables of `tracking` and `notify`
 
     def origin(self, path: KeyPath) -> Origin:
         """Return the origin of the value at a path, or of the innermost one around it."""
@@ -69,6 +72,35 @@ class Document:
         """Return a finding with the origin of its key, or of the default that filled it in."""
         written = self._innermost(path)
         return Finding(self.origins[written], self.inherited.get(written, written), message)
+
+    def without_targets(self, findings: Iterable[Finding]) -> Document | None:
+        """Return the document without targets of `notify` whose variables cause findings. None if it has none.
+
+        A target that cannot be used costs no evaluation.
+        """
+        written = self.raw.get("notify")
+        n_written = len(written) if isinstance(written, list) else 0
+        positions = [position for position in range(n_written) if position not in self.unusable_targets]
+        unusable: dict[int, Finding] = {}
+        for finding in findings:
+            section, *keys = finding.path
+            if section == "notify" and keys and isinstance(keys[0], int):
+                path = ("notify", positions[keys[0]], *keys[1:])
+                value = reduce(getitem, path, cast("Any", self.raw))
+                if isinstance(value, str) and _VARIABLE.search(value):
+                    unusable.setdefault(positions[keys[0]], finding._replace(path=path))
+        if not unusable:
+            return None
+        usable = [index for index, position in enumerate(positions) if position not in unusable]
+        targets = cast("list[Value]", self.data["notify"])
+        origins = {path: origin for path, origin in self.origins.items() if path[:1] != ("notify",) or len(path) == 1}
+        origins |= {
+            ("notify", usable.index(path[1]), *path[2:]): origin
+            for path, origin in self.origins.items()
+            if len(path) > 1 and path[0] == "notify" and path[1] in usable
+        }
+        data = {**self.data, "notify": [targets[index] for index in usable]}
+        return replace(self, data=data, origins=origins, unusable_targets={**self.unusable_targets, **unusable})
 
     def _innermost(self, path: KeyPath) -> KeyPath:
         while path not in self.origins:
@@ -144,20 +176,11 @@ def _document(
     expander = _Expander(environ, environ if secrets is None else secrets, layer.origins, errors)
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)
-    if expander.unusable:  # a target that cannot be used costs no night
-        written = data["notify"]
-        assert isinstance(written, list), "a variable is in a target"
-        usable = [position for position in range(len(written)) if position not in expander.unusable]
-        data["notify"] = [written[position] for position in usable]
-        layer.origins |= {
-            ("notify", usable.index(place[1]), *place[2:]): origin
-            for place, origin in layer.origins.items()
-            if len(place) > 1 and place[0] == "notify" and place[1] in usable
-        }
     origins = {place: layer.origins[place] for place in _places(data, ())}
     filled, inherited = _with_defaults(data)
     origins |= {place: origins[default] for place, default in inherited.items()}
-    return Document(filled, layer.data, origins, inherited, expander.used, expander.unusable)
+    document = Document(filled, layer.data, origins, inherited, expander.used, secrets=frozenset(expander.secrets))
+    return document.without_targets(expander.unusable) or document
 
 
 def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
@@ -305,7 +328,8 @@ class _Expander:
         errors: list[Finding],
     ) -> None:
         self.used: dict[str, str] = {}
-        self.unusable: dict[int, Finding] = {}
+        self.secrets: set[str] = set()
+        self.unusable: list[Finding] = []  # of targets of `notify`
         self._environ = environ
         self._secrets = secrets
         self._origins = origins
@@ -329,8 +353,8 @@ class _Expander:
             return self._refuse(path, "invalid `${`; write ${NAME} or ${NAME:-default}, or $${ for the text itself")
         is_secret = path[0] in _SECRET
         value = (self._secrets if is_secret else self._environ).get(name)
-        if value is not None and not is_secret:
-            self.used[name] = value
+        if value is not None:
+            self.secrets.add(value) if is_secret else self.used.update({name: value})
         if value or (value is not None and default is None):
             return value
         if default is not None:
@@ -340,7 +364,7 @@ class _Expander:
             return self._refuse(path, f"{problem}. Set this key with --set, or use --tracking-uri.")
         problem = f"${{{name}}} is not set in the environment; set it, or write ${{{name}:-default}}"
         if path[0] == "notify" and len(path) > 1 and isinstance(path[1], int):
-            self.unusable.setdefault(path[1], Finding(self._origins[path], path, problem))
+            self.unusable.append(Finding(self._origins[path], path, problem))
             return ""
         return self._refuse(path, problem)
 

@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import starmap
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
@@ -276,14 +278,21 @@ class Nightly(Section):
 
 KINDS = ("webhook", "command", "metrics")
 _SECRET_HOSTS = ("slack.com", "office.com", "azure.com", "powerplatform.com", "discord.com")  # with keys in paths
+_TOKEN = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}")  # of any server
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-)?\}")  # whose default is empty
 _IN_THE_URL = "contains credentials, which would be recorded; write the address as ${NAME}"
 _IS_SECRET = "is a secret, which would be recorded; write it as ${NAME}"
 
 
 def _address(url: str) -> str:
-    if not re.fullmatch(r"https?://[^/\s]+\S*", url) or not is_printable(url):
-        raise ValueError("found no address of a server; write one that begins with https:// or http://")
+    url = url.strip()  # a variable from a file often ends in a line break
+    try:
+        parts = urlsplit(url)
+        is_address = bool(parts.hostname) and parts.port != 0 and is_printable(url)
+    except ValueError:  # of a bracket, or of a slash in a password
+        is_address = False
+    if not is_address or not re.fullmatch(r"https?://\S+", url):
+        raise ValueError("found no address of a server. Set one that begins with https:// or http://.")
     return url
 
 
@@ -298,7 +307,7 @@ def _page(template: str) -> str:
     return template
 
 
-Address: TypeAlias = Annotated[str, AfterValidator(lambda url: url and _address(url))]  # empty: no target
+Address: TypeAlias = Annotated[str, AfterValidator(lambda url: url.strip() and _address(url))]  # empty: no target
 Word: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
@@ -341,9 +350,10 @@ def recorded_secrets(raw: Value) -> Iterator[tuple[KeyPath, str]]:
         url = target.get("webhook") if isinstance(target, dict) else None
         if isinstance(url, str) and not _VARIABLE.fullmatch(url):
             host = re.sub(r"^\w+://([^/:]*).*", r"\1", url)
-            if has_credentials(_VARIABLE.sub("", url)):
+            written = _VARIABLE.sub("", url)
+            if has_credentials(written):
                 yield ("notify", position, "webhook"), _IN_THE_URL
-            elif host.endswith(_SECRET_HOSTS):
+            elif host.endswith(_SECRET_HOSTS) or _TOKEN.search(written.partition(host)[2]):
                 yield ("notify", position, "webhook"), _IS_SECRET
 
 
@@ -507,7 +517,10 @@ def validate(document: Document) -> Loaded:
         written = ConfigFile.model_validate(document.data)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        findings = explain_errors(errors[:_EXPLAINED], document.data, _section_at)
+        findings = [*explain_errors(errors[:_EXPLAINED], document.data, _section_at)]
+        wrong_values = (finding for finding in findings if finding[0][2:3] and finding[0][2] in Notify.model_fields)
+        if usable := document.without_targets(starmap(document.finding, wrong_values)):
+            return validate(usable)
         document.refuse(findings, n_further=max(0, len(errors) - _EXPLAINED))
         raise
     models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}

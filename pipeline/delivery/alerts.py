@@ -1,6 +1,7 @@
 """Alerts of a nightly evaluation, sent by `nightly` and `sync` to the targets of `notify`.
 
 `.state/alerts/NAME.json` holds what each target was told. An attempt is written there first, so that a kill loses none.
+A record that was looked at is known by its id, because clocks jump.
 Only the config that the user named, or a record that the user made on this machine, chooses targets.
 """
 
@@ -9,18 +10,22 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import queue
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from datetime import date as calendar_date
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from rankledger.pipeline.config.schema import KINDS, Loaded, Notify, load
 from rankledger.pipeline.data.joined import DataWarning, Failure
@@ -28,7 +33,7 @@ from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.evaluation import Evaluation, State, find_state
 from rankledger.pipeline.record.folder import RecordEntry, read_record
-from rankledger.pipeline.record.manifest import evaluation_name
+from rankledger.pipeline.record.manifest import begun, evaluation_name, order_night, rank_night
 from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
 from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.record.tables import read_file
@@ -41,7 +46,7 @@ from rankledger.pipeline.report.verdicts import Cause, find_cause, list_names, m
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError, shorten
 from rankledger.pipeline.support.progress import stage
-from rankledger.pipeline.support.text import counted, one_line
+from rankledger.pipeline.support.text import counted, mask_secrets, one_line
 
 _PAUSE = 2.0  # seconds before a webhook that may only have been busy is tried again
 _MAX_QUOTE = 100  # characters of the receiver's answer
@@ -70,6 +75,10 @@ class NightState:
     def __post_init__(self) -> None:
         calendar_date.fromisoformat(self.night)
 
+    def rank(self, now: datetime) -> tuple[bool, calendar_date]:
+        """Return the sort key of the night, without the time of the evaluation."""
+        return rank_night(order_night(self.night, now, self.evaluation_id), now)[:2]
+
     def differs_from(self, told: NightState | None) -> bool:
         """Return whether a target must be told of this night. `told` is the night that it knows."""
         state, failing = (told.state, told.failing) if told else ("passed", ())
@@ -82,10 +91,11 @@ TargetLog: TypeAlias = dict[str, NightState | None]
 
 @dataclass(frozen=True)
 class AlertLog:
-    """The latest night of an evaluation, and the log of each target by its key."""
+    """The latest night of an evaluation, the log of each target by its key, and the ids of the records looked at."""
 
     latest: NightState | None = None
     targets: dict[str, TargetLog] = field(default_factory=dict)
+    evaluation_ids: tuple[str, ...] = ()
 
 
 AlertResult: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -126,31 +136,38 @@ def send_alerts(loaded: Loaded, records: Records, runs_dir: Path, unrecorded: Ev
     name, targets = loaded.config.name, _list_targets(loaded)
     if all(target.config.webhook == "" for target in targets):
         return _NOTHING_SENT
+    evaluation_id = ""
+    sent: list[str] = []
+    unsent: list[str] = []
     try:
         alone = nullcontext() if unrecorded else one_at_a_time(records, f"{name}.alerts", _WAIT)
         with stage("Sending alerts"), alone:
-            known = _read_log(records, name)
-            latest = _state_of(unrecorded) if unrecorded else _find_latest(records, name, known.latest)
+            earlier = _read_log(records, name)
+            log = replace(earlier, latest=_state_of(unrecorded)) if unrecorded else _find_latest(records, name, earlier)
+            latest = log.latest
             if latest is None:
                 return _NOTHING_SENT
-            log = AlertLog(latest, {target.key: known.targets.get(target.key, {}) for target in targets})
-            if log != known:
+            evaluation_id = latest.evaluation_id
+            log = replace(log, targets={target.key: _find_told(earlier, target.key, latest) for target in targets})
+            if log != earlier:
                 with suppress(OSError) if unrecorded else nullcontext():
                     _write_log(records, name, log)
             due = [target for target in targets if target.is_due(log.targets[target.key], latest)]
-            path = records.fetch(latest.evaluation_id) if due and not unrecorded else None
+            path = records.fetch(evaluation_id) if due and not unrecorded else None
             record = read_record(path) if path else unrecorded
             if not due or record is None:  # nothing is due, or the record was deleted
                 return _NOTHING_SENT
             record = replace(record, is_recorded=unrecorded is None)
-            reasons = {
-                target.label: target.problem or _send(target, log, latest, record, records, runs_dir) for target in due
-            }
-    except (InputError, LockedError, OSError) as error:
-        return "", (), (_describe_error(records, error),)
-    sent = tuple(label for label, reason in reasons.items() if not reason)
-    unsent = tuple(f"{label}: {reason}" for label, reason in reasons.items() if reason)
-    return latest.evaluation_id, sent, unsent
+            for target in due:
+                try:
+                    _send(target, log, latest, record, records, runs_dir)
+                    sent.append(target.label)
+                except Exception as error:  # the other targets are told
+                    reason = mask_secrets(_describe_error(records, error), *loaded.document.secrets)
+                    unsent.append(f"{target.label}: {reason}")
+    except Exception as error:  # an alert decides nothing about the night
+        unsent.append(_describe_error(records, error))
+    return evaluation_id, tuple(sent), tuple(unsent)
 
 
 def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records]) -> Iterator[AlertResult]:
@@ -160,16 +177,17 @@ def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records])
         try:
             records = place_of(record)
             log = _read_log(records, name)
-            latest = _find_latest(records, name, log.latest)
+            latest = _find_latest(records, name, log).latest
             uncertain = (
-                own.get("tried") or (latest and latest.differs_from(own.get("told"))) for own in log.targets.values()
+                target.get("tried") or (latest and latest.differs_from(target.get("told")))
+                for target in log.targets.values()
             )
             if latest == log.latest and not any(uncertain):
                 continue  # and the config need not be read
             read_file(record.path, manifest, config.name)  # which refuses one that was changed
             secrets = {**os.environ, **manifest.expansions}
             loaded = load(config, ["tracking="], manifest.expansions, secrets)
-        except (InputError, OSError) as error:
+        except Exception as error:
             yield manifest.evaluation_id, (), (_describe_error(workspace.records, error),)
             continue
         evaluation_id, sent, unsent = send_alerts(loaded, records, workspace.runs_dir)
@@ -179,8 +197,10 @@ def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records])
 
 def _send(
     target: _Target, log: AlertLog, latest: NightState, record: Evaluation, records: Records, runs_dir: Path
-) -> str:
-    """Send an alert to a target. Return the reason if it was not confirmed, else an empty text."""
+) -> None:
+    """Send an alert to a target. Raise any error if nothing confirmed the alert."""
+    if target.problem:
+        raise NotSentError(target.problem)
     told, config, seconds = log.targets[target.key].get("told"), target.config, target.config.timeout.total_seconds()
     message = partial(_build_message, target, log.targets[target.key], latest, record, records)
 
@@ -190,21 +210,18 @@ def _send(
             _write_log(records, record.name, log)
 
     note(told=told, tried=latest)
-    try:
-        if config.metrics:
-            path = runs_dir / config.metrics
+    if config.metrics:
+        path = runs_dir / config.metrics
+        try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, metrics_text(record, record.manifest).encode())
-        elif config.webhook:
-            post_alert(config.webhook, latest.evaluation_id, message(), seconds)
-        else:
-            run_alert_command(config.command or (), message(), seconds)
-    except NotSentError as error:
-        return str(error)
-    except OSError as error:
-        return f"cannot be written: {error.strerror or error}"
+        except OSError as error:
+            raise NotSentError(f"cannot be written: {error.strerror or error}") from None
+    elif config.webhook:
+        post_alert(config.webhook, latest.evaluation_id, message(), seconds)
+    else:
+        run_alert_command(config.command or (), message(), seconds)
     note(told=latest)
-    return ""
 
 
 def _build_message(target: _Target, log: TargetLog, latest: NightState, record: Evaluation, records: Records) -> bytes:
@@ -289,23 +306,37 @@ def _find_failures(
     return reasons
 
 
-def _find_latest(records: Records, name: str, latest: NightState | None) -> NightState | None:
-    """Return the latest night with alerts that is not before `latest`. Skip unreadable records."""
-    known = latest.evaluation_id.partition("-")[0] if latest else ""
-    for evaluation_id in records.ids(name):  # the last that began comes first
-        if evaluation_id.partition("-")[0] < known:
-            break
+def _find_latest(records: Records, name: str, log: AlertLog) -> AlertLog:
+    """Look at the records that are new to a log. Return the log with their ids and the latest night with alerts.
+
+    A new record is later than another of the same night. A night of the future is earlier than any other.
+    """
+    now, latest = datetime.now(UTC), log.latest
+    evaluation_ids = records.ids(name)
+    entries: list[RecordEntry] = []
+    unreadable: set[str] = set()
+    for evaluation_id in {*evaluation_ids} - {*log.evaluation_ids}:
         entry = RecordEntry(records, evaluation_id)
+        if not entry.is_readable:
+            unreadable.add(evaluation_id)
+        elif entry.manifest.alerts:
+            entries.append(entry)
+    for entry in sorted(entries, key=lambda entry: rank_night(entry.manifest.order, now), reverse=True):
+        if latest and rank_night(entry.manifest.order, now)[:2] < latest.rank(now):
+            break
         try:
-            manifest = entry.manifest
-            if not manifest.alerts or (
-                latest and (manifest.night, evaluation_id) <= (latest.night, latest.evaluation_id)
-            ):
-                continue
             latest = _state_of(entry.record)
+            break
         except (InputError, ValueError):
-            continue
-    return latest
+            unreadable.add(entry.evaluation_id)
+    return replace(log, latest=latest, evaluation_ids=tuple(sorted({*evaluation_ids} - unreadable)))
+
+
+def _find_told(log: AlertLog, key: str, latest: NightState) -> TargetLog:
+    """Return the log of a target, in which no night is later than the latest one, so that reminders are due again."""
+    entry = log.targets.get(key, {})
+    told = entry.get("told")
+    return {**entry, "told": replace(told, night=min(told.night, latest.night))} if told else entry
 
 
 def _state_of(record: Evaluation) -> NightState:
@@ -317,7 +348,9 @@ def _state_of(record: Evaluation) -> NightState:
 
 def _find_last_own(records: Records) -> dict[str, Evaluation]:
     last: dict[str, Evaluation] = {}
-    for evaluation_id in Records(records.folder).ids():
+    now = datetime.now(UTC)
+    ids = Records(records.folder).ids()
+    for evaluation_id in sorted(ids, key=lambda text: (begun(text) <= now, text), reverse=True):
         name, path = str(evaluation_name(evaluation_id)), records.folder / evaluation_id
         if name not in last:
             try:
@@ -343,7 +376,7 @@ def _list_targets(loaded: Loaded) -> list[_Target]:
         if config.webhook is not None:
             kind, shown = "webhook", f"at {urlsplit(config.webhook).hostname}"
         elif config.command:
-            kind, shown = "command", config.command[0]
+            kind, shown = "command", written["command"][0]  # without the value of a variable
         else:
             kind, shown = "metrics", str(config.metrics)
         targets.append(_Target(f"{kind} {written[kind]}", f"notify[{position}] ({kind} {shown})", config))
@@ -364,7 +397,11 @@ def _name_log(name: str) -> str:
 
 
 def _describe_error(records: Records, error: Exception) -> str:
-    return records.describe_error(error) if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError):
+        return records.describe_error(error)
+    if isinstance(error, NotSentError | InputError | LockedError):
+        return str(error)
+    return one_line(f"{type(error).__name__}: {error}")
 
 
 class NotSentError(Exception):
@@ -383,46 +420,76 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def post_alert(url: str, alert_id: str, body: bytes, seconds: float) -> None:
-    """Post an alert. Try once more if there is no answer or the server fails.
+    """Post an alert. Try once more if the connection breaks or the server fails.
+
+    Args:
+        url: Address. Its user and password become a header.
+        alert_id: Id by which the receiver knows an alert that arrives twice.
+        body: Alert.
+        seconds: Time limit of each attempt, from the connection to the end of the answer.
 
     Raises:
         NotSentError: No answer of 200 to 299 confirmed the alert.
     """
     headers = {"Content-Type": "application/json", "User-Agent": "rankledger", "Idempotency-Key": alert_id}
+    parts = urlsplit(url)
+    user, separator, host = parts.netloc.rpartition("@")
+    if separator:
+        user = unquote(user if ":" in user else f"{user}:")
+        headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+    request = urllib.request.Request(urlunsplit(parts._replace(netloc=host)), body, headers, method="POST")
     try:
-        _post(url, headers, body, seconds)
+        _post(request, url, seconds)
     except NotSentError as error:
         if not error.is_transient:
             raise
         time.sleep(_PAUSE)
-        _post(url, headers, body, seconds)
+        _post(request, url, seconds)
 
 
-def _post(url: str, headers: dict[str, str], body: bytes, seconds: float) -> None:
+def _post(request: urllib.request.Request, url: str, seconds: float) -> None:
+    """Post in a thread, because the timeout of a socket begins again with every byte that arrives."""
+    outcomes: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+
+    def post() -> None:
+        try:
+            _open(request, seconds)
+            outcomes.put(None)
+        except NotSentError as error:
+            outcomes.put(NotSentError(mask_secrets(str(error), url), is_transient=error.is_transient))
+        except Exception as error:
+            outcomes.put(error)
+
+    threading.Thread(target=post, daemon=True).start()
     try:
-        request = urllib.request.Request(url, body, headers, method="POST")
+        error = outcomes.get(timeout=seconds)
+    except queue.Empty:
+        raise NotSentError(f"no answer within {seconds:g} s") from None
+    if error is not None:
+        raise error
+
+
+def _open(request: urllib.request.Request, seconds: float) -> None:
+    try:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds):
             return
     except urllib.error.HTTPError as answer:
         with answer:
-            raise NotSentError(_describe_answer(url, answer), is_transient=answer.code >= 500) from None
+            raise NotSentError(_describe_answer(answer), is_transient=answer.code >= 500) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
-        reason = f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(cause).__name__
-        raise NotSentError(reason, is_transient=True) from None
+        reason = shorten(f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(cause))
+        raise NotSentError(reason, is_transient=not isinstance(cause, TimeoutError)) from None
 
 
-def _describe_answer(url: str, answer: urllib.error.HTTPError) -> str:
+def _describe_answer(answer: urllib.error.HTTPError) -> str:
     if 300 <= answer.code < 400:
         return f"answered {answer.code}, a redirect, which is not followed. Set the address that it leads to"
     try:
         quote = shorten(" ".join(answer.read(_MAX_READ).decode(errors="replace").split()), _MAX_QUOTE)
     except (OSError, http.client.HTTPException):
         quote = ""
-    parts = urlsplit(url)
-    secrets = [part for part in (parts.path.strip("/"), parts.query, parts.password) if part]
-    is_shown = quote and not any(secret in quote for secret in secrets)
-    return f"answered {answer.code}{f' ({quote})' if is_shown else ''}"
+    return f"answered {answer.code}{f' ({quote})' if quote else ''}"
 
 
 def run_alert_command(words: Sequence[str], body: bytes, seconds: float) -> None:

@@ -31,6 +31,7 @@ from rankledger.pipeline.record.store import Records, digest_of
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.support.own_code import find_installed, installed, reason_of
+from rankledger.pipeline.support.text import one_line
 
 GROUP = "rankledger.delivery"
 """Group of entry points: functions that get an `Evaluation`, and return a text for the receipt or None."""
@@ -47,7 +48,9 @@ class TargetResult:
     def describe_error(self, records: Records) -> str:
         if isinstance(self.error, OSError):
             return records.describe_error(self.error)
-        return "; ".join(self.error.lines) if isinstance(self.error, InputError) else str(self.error)
+        reason = "; ".join(self.error.lines) if isinstance(self.error, InputError) else str(self.error)
+        is_expected = reason and isinstance(self.error, InputError | TrackingError)
+        return reason if is_expected else one_line(f"{type(self.error).__name__}: {reason}")
 
 
 def copy_record(record: Evaluation, outbox: Outbox) -> Iterable[str]:
@@ -112,7 +115,7 @@ def run_targets(record: Evaluation, outbox: Outbox) -> Iterator[TargetResult]:
         lines: list[str] = []
         try:
             lines.extend(target(record, outbox))  # lines before an error stay
-        except (InputError, TrackingError, OSError, ValueError) as error:
+        except Exception as error:  # a target decides nothing about the evaluation
             failed.add(name)
             yield TargetResult(name, tuple(lines), error)
         else:

@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from datetime import date as calendar_date
 from itertools import pairwise
 from pathlib import Path
@@ -112,6 +112,15 @@ def order_night(date: str | None, began: datetime, evaluation_id: str) -> NightO
     The time alone does not order nights: earlier nights may be recorded later, and clocks are set back.
     """
     return night_of(date, began), began, evaluation_id
+
+
+def rank_night(order: NightOrder, now: datetime) -> tuple[bool, calendar_date, bool, datetime, str]:
+    """Return a sort key by night, then by time. The future comes first in both, because a clock was wrong.
+
+    A night is of the future from the day after tomorrow, because tomorrow is today in some places.
+    """
+    night, began, evaluation_id = order
+    return night <= (now + timedelta(days=1)).date(), night, began <= now, began, evaluation_id
 
 
 def _evaluation_id(text: str) -> str:

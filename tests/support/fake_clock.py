@@ -16,6 +16,9 @@ class Clock:
     def now(self) -> datetime:
         return self.time
 
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
     def sleep(self, seconds: float) -> None:
         assert seconds > 0, "it would look without end"
         self.time += timedelta(seconds=seconds)

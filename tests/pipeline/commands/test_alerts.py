@@ -270,7 +270,7 @@ def test_a_receiver_that_is_away_gets_it_by_sync_with_the_same_id(hook):
 def test_what_a_receiver_refuses_is_not_sent_again_at_once(hook):
     hook.answers, hook.said = [404, 404], "no such path /hooks/T0/B0/xyzzy"
     (reason,) = night(11, BAD).unsent
-    assert reason == "notify[0] (webhook at 127.0.0.1): answered 404"
+    assert reason == "notify[0] (webhook at 127.0.0.1): answered 404 (no such path ***)"
     assert len(hook.posts) == 1
     assert synced() == [reason]
     assert len(hook.posts) == 2
@@ -456,6 +456,34 @@ def test_a_target_whose_variable_is_not_set_costs_no_night(hook, monkeypatch, tm
     monkeypatch.setenv("ALERTS_URL", address)
     assert synced() == [""]
     assert states(hook) == [("2026-11-11", "failed")]
+
+
+def test_targets_that_cannot_be_used_cost_neither_the_verdict_nor_another_alert(hook, monkeypatch, run_cli):
+    monkeypatch.setenv("BROKEN", "http://[::1/S3CR3T")
+    monkeypatch.setenv("PASSWORD", "http://bot:S3CR3T-S3CR3T@127.0.0.1:1/x")
+    monkeypatch.setenv("TOKEN", "S3CR3T-S3CR3T")
+    refuse = "import sys; sys.exit(f'wrong token {sys.argv[1]!r}')"
+    monkeypatch.setattr("rankledger.pipeline.delivery.alerts.metrics_text", lambda *_: {}["a bug"])
+    write_config(
+        {"webhook": "${BROKEN}"},
+        {"webhook": "${PASSWORD}"},
+        {"command": [sys.executable, "-c", refuse, "${TOKEN}"]},
+        {"metrics": "nightly.prom"},
+        {"webhook": "${ALERTS_URL}"},
+    )
+    nights.write_ranking("2026-11-11.txt", dict.fromkeys(QUERIES, BAD))
+    outcome = run_cli("nightly", "config.yaml", "--date", "2026-11-11")
+    reasons = [line.split("): ", 1)[1] for line in outcome.err.splitlines() if line.startswith("alert not sent: ")]
+
+    assert outcome.code == 1
+    assert states(hook) == [("2026-11-11", "failed")]
+    assert [reason.removesuffix("; `rankledger sync` sends it") for reason in reasons] == [
+        "found no address of a server. Set one that begins with https:// or http://.",
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "exited with 1 (wrong token '***')",
+        "KeyError: 'a bug'",
+    ]
+    assert "S3CR3T" not in outcome.out + outcome.err
 
 
 def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch, tmp_path):

@@ -170,7 +170,7 @@ def loaded(*targets: str, environ: Mapping[str, str] = ENVIRON) -> Loaded:
 
 
 ONE = "write one of webhook, command, metrics for each target"
-ADDRESS = "found no address of a server; write one that begins with https:// or http://"
+ADDRESS = "found no address of a server. Set one that begins with https:// or http://."
 NO_TEXT = "found a wrong value; write a text of at least one character"
 PAGE = "has another placeholder than {evaluation_id}; write a literal brace as {{ or }}"
 
@@ -203,11 +203,34 @@ def test_variables_of_targets_are_not_kept():
         ("{webhook: 'http://'}", f".webhook: {ADDRESS}"),
         ("{metrics: a, timeout: 0}", ".timeout: found 0; write a duration above 0, such as 30s"),
         ("{metrics: a, page: 'https://x/{date}'}", f".page: {PAGE}"),
-        ("{command: ['${EMPTY}']}", f".command[0]: {NO_TEXT}"),
+        ("{url: '${URL}'}", ".url: unknown key 'url'; known: webhook, command, metrics, remind_after, page, timeout"),
     ],
 )  # fmt: skip
 def test_wrong_targets(target, message):
-    assert refusal(loaded, target, environ=ENVIRON | {"EMPTY": ""}) == f"a.yaml:5: notify[0]{message}"
+    assert refusal(loaded, target) == f"a.yaml:5: notify[0]{message}"
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "message"),
+    [
+        *(("{webhook: '${URL}'}", value, f".webhook: {ADDRESS}") for value in ("http://[::1/x", "http://a]b/x", "x")),
+        ("{webhook: '${URL}'}", "https://bot:pa/ss@h/x", f".webhook: {ADDRESS}"),
+        ("{webhook: 'https://h:${URL}/x'}", "a", f".webhook: {ADDRESS}"),
+        ("{command: ['${URL}']}", "", f".command[0]: {NO_TEXT}"),
+    ],
+)
+def test_a_variable_with_a_wrong_value_costs_its_target_alone(target, value, message):
+    """A target before it has no variable at all, and the one after it stays."""
+    loading = loaded("{webhook: '${NONE}'}", target, "{command: [a]}", environ={"URL": value})
+    unset, wrong = loading.document.unusable_targets.values()
+
+    assert str(wrong) == f"a.yaml:5: notify[1]{message}"
+    assert "notify[0].webhook: ${NONE} is not set" in str(unset)
+    assert loading.config.notify == (Notify(command=("a",)),)
+
+
+def test_a_line_break_at_the_end_of_a_variable_is_no_part_of_an_address():
+    assert loaded("{webhook: '${URL}'}", environ={"URL": "https://h/x\n"}).config.notify[0].webhook == "https://h/x"
 
 
 @pytest.mark.parametrize(
@@ -217,6 +240,8 @@ def test_wrong_targets(target, message):
         ("{webhook: 'https://x.webhook.office.com/${URL:-xyzzy}'}", ".webhook: is a secret"),
         ("{webhook: 'https://ann:xyzzy@x'}", ".webhook: contains credentials"),
         ("{webhook: 'https://x?token=xyzzy'}", ".webhook: contains credentials"),
+        ("{webhook: 'https://chat.example.com/hooks/6z3kq1xyzzyw7b9p8d'}", ".webhook: is a secret"),
+        ("{webhook: 'https://hc.example.com/xyzzy/0d5f7a11-9f2e-4a51-8a54-6b1f7c9e2d10'}", ".webhook: is a secret"),
     ],
 )
 def test_a_secret_that_would_be_recorded_is_refused(target, key):

@@ -3,8 +3,11 @@
 import json
 import socket
 import sys
+import time
+from base64 import b64decode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -151,9 +154,32 @@ def test_a_server_that_fails_is_asked_twice(hook, status, posts):
 def test_a_receiver_that_does_not_answer_is_named():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        assert "timed out" in refuse_post(f"http://127.0.0.1:{port}", 0.2)
+        assert refuse_post(f"http://127.0.0.1:{port}", 0.2) == "no answer within 0.2 s"
     assert "Connection refused" in refuse_post(f"http://127.0.0.1:{port}")
     assert "gaierror" in refuse_post("http://no-such-host.invalid")
+
+
+def test_a_receiver_that_sends_a_byte_at_a_time_is_given_up():
+    """Each byte comes before the timeout of the socket."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def drip() -> None:
+            with server.accept()[0] as connection, suppress(OSError):
+                for byte in b"HTTP/1.1 200 OK" * 10:
+                    time.sleep(0.05)
+                    connection.sendall(bytes([byte]))
+
+        pool.submit(drip)
+        assert refuse_post(f"http://127.0.0.1:{server.getsockname()[1]}", 0.5) == "no answer within 0.5 s"
+
+
+@pytest.mark.parametrize(("user", "sent"), [("bot:hun%2Fter", b"bot:hun/ter"), ("token", b"token:")])
+def test_a_password_in_the_address_becomes_a_header(hook, user, sent):
+    post_alert(f"{hook.address.replace('://', f'://{user}@')}/hook", "alert-7", BODY, 10)
+    (post,) = hook.posts
+
+    assert b64decode(post.headers["authorization"].removeprefix("Basic ")) == sent
+    assert (post.path, post.body) == ("/hook", BODY)
 
 
 def test_a_receiver_that_speaks_no_http_is_named():
@@ -166,13 +192,13 @@ def test_a_receiver_that_speaks_no_http_is_named():
                     connection.sendall(b"SSH-2.0-OpenSSH\r\n")
 
         pool.submit(answer)
-        assert refuse_post(f"http://127.0.0.1:{server.getsockname()[1]}") == "BadStatusLine"
+        assert refuse_post(f"http://127.0.0.1:{server.getsockname()[1]}") == r"BadStatusLine: SSH-2.0-OpenSSH\r\n"
 
 
 def test_the_address_is_in_no_message(hook):
     hook.answers, hook.said = [404], "Cannot POST /services/T0/B0/xyzzy"
 
-    assert refuse_post(f"{hook.address}/services/T0/B0/xyzzy") == "answered 404"
+    assert refuse_post(f"{hook.address}/services/T0/B0/xyzzy") == "answered 404 (Cannot POST ***)"
     assert "xyzzy" not in refuse_post(f"{hook.address}/xyzzy with blanks")
 
 
