@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from datetime import date as calendar_date
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ from rankledger.pipeline.delivery.outbox import deliver
 from rankledger.pipeline.history.manifest import build_failed_manifest
 from rankledger.pipeline.record.evaluation import Tables
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.manifest import begun
 from rankledger.pipeline.record.mlflow_stores import describe_tracking, lost_store, open_for_logging
 from rankledger.pipeline.record.receipts import Claim, claim_night, clear_left_behind, read_receipt
 from rankledger.pipeline.record.store import Records
@@ -199,6 +200,7 @@ def nightly(
     workers = workers_of(loaded.config, jobs, backend, scheduler)
     workspace = Workspace.open(runs_dir, Planning(loaded, night).records() if records is None else records)
     clear_left_behind(workspace.records, workspace.runs_dir)
+    _warn_of_clock(Records(workspace.records.folder), loaded.config.name, night, clock.now())
     asked = shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})"
     claim: Claim | None = None
     n_before = 0
@@ -243,6 +245,15 @@ def nightly(
             _record_failure(error, Path(config), loaded, workspace, known)
         raise
     return _alerted(evaluation, loaded, workspace)  # without the claim: a receiver blocks no other process
+
+
+def _warn_of_clock(records: Records, name: str, night: str, now: datetime) -> None:
+    """Warn of a night or a record of the future, because `last` skips it, and nights may get the wrong date."""
+    if night > str((now + timedelta(days=1)).date()):
+        _tell(f"{name}: the night {night} is in the future, and `last` skips it until then. Check the clock or --date.")
+    for evaluation_id in records.ids(name)[:1]:
+        if begun(evaluation_id) > now:
+            _tell(f"{evaluation_id}: the record began in the future. Check the clock of this machine.")
 
 
 def _tell(line: str) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.history.lookup import ACCEPTED, read_accepted
 from rankledger.pipeline.record.folder import RecordEntry, config_of
-from rankledger.pipeline.record.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id
+from rankledger.pipeline.record.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id, rank_night
 from rankledger.pipeline.record.mlflow_stores import Stores, open_existing_store, tracking_of
 from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
 from rankledger.pipeline.record.store import Records, forget_own
@@ -85,10 +85,11 @@ class PruneResult:
 
 
 def stored_records(records: Records) -> Iterator[RecordEntry]:
-    """Yield every record whose manifest can be read, the last night first."""
+    """Yield every record whose manifest can be read, the last night first and the future last."""
     entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
     readable = filter(_can_be_read, each("Reading records", entries, len(entries), "records"))
-    yield from sorted(readable, key=lambda entry: entry.manifest.order, reverse=True)
+    now = datetime.now(UTC)
+    yield from sorted(readable, key=lambda entry: rank_night(entry.manifest.order, now), reverse=True)
 
 
 def _can_be_read(entry: RecordEntry) -> bool:

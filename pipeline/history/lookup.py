@@ -49,7 +49,7 @@ class RecordHistory:
     """Earlier records of one evaluation. Iteration yields the last night first.
 
     Earlier means of an earlier night, whenever it was evaluated, or without a date before in time. A record from the
-    future is earlier if there is no date, because a clock was wrong. Unreadable folders, repeated evaluations and
+    future is the earliest if there is no date, because a clock was wrong. Unreadable folders, repeated evaluations and
     nights that could not be evaluated are skipped. Each record is read once, on first use, because large ones take
     seconds.
     """

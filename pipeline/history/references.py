@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from datetime import date as calendar_date
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, RecordHistory, Resolved, created_at, record_at, resolve
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import RecordEntry, config_of, no_records, order_records, read_record
-from rankledger.pipeline.record.manifest import evaluation_name
+from rankledger.pipeline.record.manifest import evaluation_name, rank_night
 from rankledger.pipeline.record.mlflow_stores import fetch_record, tracking_of
+from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
 from rankledger.pipeline.support.errors import InputError, likely
 
@@ -118,16 +119,24 @@ def _lost_among(resolved: Iterable[Resolved]) -> tuple[str, ...]:
 
 
 def skipped(reference: str, lost: Sequence[str], used: Evaluation) -> tuple[str, ...]:
-    """Return lines that warn of skipped records and of a record from the future."""
+    """Return lines that warn of damaged records that are skipped, and of a record from the future."""
     lines = []
     if lost:
         damaged = "a later record is damaged" if len(lost) == 1 else f"{len(lost)} later records are damaged"
         lines.append(f"{reference}: {damaged} ({lost[0]}); used {used.path.name} instead")
     now, (night, began, _) = datetime.now(UTC), used.manifest.order
-    if began > now:
+    is_past_night, _, has_begun, *_ = rank_night(used.manifest.order, now)
+    records = Records(used.path.parent)
+    last_ids = records.ids(used.manifest.name)[:1] if split_reference(reference)[1] in WORDS and is_past_night else ()
+    lines += [
+        f"{reference}: {last_id} is of the night {order[0]}, in the future, and is skipped. Check the clock"
+        for last_id in last_ids
+        if not rank_night(order := RecordEntry(records, last_id).order, now)[0]
+    ]
+    if not has_begun:
         when = f"began {began.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         lines.append(f"{reference}: {used.path.name} {when}, in the future, and is used. Check the clock")
-    elif night > now.date() + timedelta(days=1):  # it is tomorrow already in some places
+    elif not is_past_night:
         lines.append(
             f"{reference}: {used.path.name} is of the night {night}, in the future, and is used. Check its date"
         )

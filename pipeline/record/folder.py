@@ -31,6 +31,7 @@ from rankledger.pipeline.record.manifest import (
     evaluation_name,
     order_night,
     parse_manifest,
+    rank_night,
 )
 from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.record.scores import CONTENTS, REPLICATES, SCORES, write_contents, write_scores
@@ -390,8 +391,9 @@ def scan_earlier(
 
 
 def order_records(records: Records, name: str | None = None) -> list[NightOrder]:
-    """Return the positions of the records of an evaluation, or of all, the last night first."""
-    return sorted(_scanned(records, records.ids(name), lambda entry: entry.order).found, reverse=True)
+    """Return the positions of the records of an evaluation, or of all, the last night first and the future last."""
+    orders, now = _scanned(records, records.ids(name), lambda entry: entry.order).found, datetime.now(UTC)
+    return sorted(orders, key=lambda order: rank_night(order, now), reverse=True)
 
 
 def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:

@@ -23,7 +23,7 @@ from rankledger.pipeline.gates.verdicts import overall_effect, overall_outcome
 from rankledger.pipeline.history.lookup import created_at
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import RecordEntry, scan_records
-from rankledger.pipeline.record.manifest import is_evaluation_id
+from rankledger.pipeline.record.manifest import begun, is_evaluation_id, order_night, rank_night
 from rankledger.pipeline.record.receipts import (
     PromotionReceipt,
     SettledPromotion,
@@ -165,14 +165,15 @@ def _was_completed(by: str, target: tuple[str, int, str], records: Records) -> b
 
 
 def _is_superseded(record: Evaluation, records: Records) -> bool:
-    """Return whether a later night exists. A record that cannot be read counts by the time in its id."""
+    """Return whether a later night exists that is not of the future. An unreadable record has the time in its id."""
+    now = datetime.now(UTC)
 
     def is_later(entry: RecordEntry) -> bool:
-        return not entry.manifest.repeats and entry.manifest.order > record.manifest.order
+        return not entry.manifest.repeats and rank_night(entry.manifest.order, now) > rank_night(order, now)
 
+    order = record.manifest.order
     scan = scan_records(records, record.manifest.name, is_later)
-    began = record.path.name.partition("-")[0]
-    return any(scan.found) or any(evaluation_id.partition("-")[0] > began for evaluation_id in scan.unreadable)
+    return any(scan.found) or any(begun(record.path.name) < begun(lost_id) <= now for lost_id in scan.unreadable)
 
 
 def _describe(settled: SettledPromotion) -> str:
@@ -221,7 +222,7 @@ def move_alias(
         version = _get_version(client, registered, number)
         holder = _get_holder(client, registered, alias)
         at, held_by = (None, None) if holder is None else (int(holder.version), _parse_night(holder.tags.get(key)))
-        if at is not None and (at >= number or (held_by is not None and held_by >= by)):
+        if at is not None and (at >= number or (held_by is not None and _rank(held_by) >= _rank(by))):
             return _state("promoted" if (at, held_by) == (number, by) else "kept", at, held_by)
         earlier = _parse_night(version.tags.get(key))
         if earlier is not None and earlier != by and earlier not in interrupted:
@@ -233,6 +234,11 @@ def move_alias(
             client.set_model_version_tag(registered, str(number), key, by)
         _set_alias(client, registered, number, alias)
         return _state("promoted", number, by)
+
+
+def _rank(by: str) -> tuple[Any, ...]:
+    night, _, evaluation_id = by.partition(" ")
+    return rank_night(order_night(night, begun(evaluation_id), evaluation_id), datetime.now(UTC))
 
 
 def _state(outcome: str, at: int | None, by: str | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rankledger.pipeline.delivery import alerts
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import forget_own
 from tests.support import nights
+from tests.support.fake_clock import Clock
 from tests.support.page_reader import read_page
 from tests.support.webhook_receiver import SILENT, Receiver, receiver
 
@@ -560,3 +562,76 @@ def test_twelve_verdicts_of_one_cause_are_one_row(night_of_one_cause, run_cli):
     ((row,),) = [table.cells(group) for group in table.groups]
     assert (row["model"], row["dataset"], row["gate"]) == ("bm25", "web", ", ".join(GATES))
     assert more in row["reason"]
+
+
+JUMPS = {
+    4: timedelta(days=365),
+    8: timedelta(days=-3),
+    9: timedelta(days=-3),
+    12: timedelta(minutes=-2),
+    15: timedelta(days=-20_000),
+    17: timedelta(days=365),
+}
+"""Nights, and how far the clock is off."""
+
+
+@pytest.mark.parametrize("is_dated", [True, False], ids=["the scheduler's date", "the clock's date"])
+def test_twenty_nights_with_a_clock_that_jumps_tell_each_change_once(hook, monkeypatch, capsys, is_dated):
+    """A change follows each wrong night. The third night is evaluated again two minutes earlier than before."""
+    write_config({"webhook": "${ALERTS_URL}", "remind_after": 0})
+    first = datetime.now(UTC).replace(hour=12, minute=0) - timedelta(days=25)
+    ranks = [
+        GOOD,
+        BAD,
+        BAD,
+        GOOD,
+        BAD,
+        GOOD,
+        GOOD,
+        BAD,
+        GOOD,
+        BAD,
+        GOOD,
+        GOOD,
+        BAD,
+        GOOD,
+        GOOD,
+        BAD,
+        GOOD,
+        BAD,
+        GOOD,
+        BAD,
+    ]
+    expected = []
+    for number, rank in enumerate(ranks):
+        clock = set_clock(monkeypatch, first + timedelta(days=number) + JUMPS.get(number, timedelta()))
+        date = str((first + timedelta(days=number) if is_dated else clock.now()).date())
+        nights.write_ranking(f"{date}.txt", dict.fromkeys(QUERIES, rank))
+        capsys.readouterr()
+        evaluation = rankledger.nightly("config.yaml", date=date if is_dated else None, clock=clock, again=True)
+        warned = capsys.readouterr().err
+
+        assert evaluation.unsent == ()
+        assert synced() == []
+        if rank != ([GOOD, *ranks])[number]:
+            expected.append((date, "passed" if rank == GOOD else "failed"))
+        assert states(hook) == expected, f"night {number}"
+        if JUMPS.get(number - 1, timedelta()) > timedelta(days=2):
+            assert "the record began in the future. Check the clock of this machine" in warned
+    assert len({*hook.ids}) == len(expected)
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> Clock:
+    """Set the time of every module, and return the clock to wait with."""
+
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return moment
+
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("rankledger.pipeline.") and isinstance(getattr(module, "datetime", None), type):
+            monkeypatch.setattr(module, "datetime", Then)
+    clock = Clock()
+    clock.time = moment
+    return clock

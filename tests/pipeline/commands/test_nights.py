@@ -365,17 +365,21 @@ def test_earlier_is_by_night_and_not_by_time(folder, capsys):
     assert record_of("previous", None, Workspace.open("runs")).path.name == eighth.name
 
 
-def test_a_record_from_the_future_is_used_and_named(folder, capsys):
+def test_a_record_from_the_future_is_the_last_resort_and_named(folder, capsys):
     ahead = shift(night()[1], datetime(2126, 11, 1, 2, 30, tzinfo=UTC))
     capsys.readouterr()
     second = night()[1]
     warned = capsys.readouterr().err
+    third = night()[1]
     app.main(["show", "last"])
+    shown = capsys.readouterr()
 
     warning = f"{ahead.name} began 2126-11-01 02:30 UTC, in the future, and is used. Check the clock"
     assert reference_of(second) == ahead.name
     assert warned.count(f"self@last_passed: {warning}") == warned.count(f"previous: {warning}") == 1
-    assert f"last: {warning}" in capsys.readouterr().err
+    assert reference_of(third) == second.name
+    assert record_of("last", None, Workspace.open("runs")).path.name == third.name
+    assert f"last: {ahead.name} is of the night 2126-11-01, in the future, and is skipped. Check the clock" in shown.err
 
 
 def shift(record: Path, began: datetime) -> Path:

@@ -190,6 +190,16 @@ def test_an_older_night_is_no_later_one_where_its_record_is_unknown(registry):
     assert late.promotions == (f"not promoted: models:/ranker/2: @champion stays at version 1, promoted by {by}",)
 
 
+def test_a_night_of_the_future_blocks_no_promotion(registry):
+    """A clock stood a hundred years ahead for one night, which promoted version 1."""
+    ahead = night(registry, "2126-11-18", 1)
+    assert registry.tags(1)[TAG] == f"2126-11-18 {ahead.evaluation_id}"
+
+    assert night(registry, SECOND, 2).promotions == ("promoted: models:/ranker/2 is @champion",)
+    (line,) = night(registry, FIRST, 3, at="2026-11-21").promotions  # an older night still comes too late
+    assert line.startswith(f"not promoted: models:/ranker/3: @champion stays at version 2, promoted by {SECOND} ")
+
+
 def test_only_the_last_night_is_promoted_by_sync(registry):
     nights = [night(registry, date, version, tag=False) for date, version in ((FIRST, 1), (SECOND, 2), (THIRD, 3))]
     for version, date in ((1, FIRST), (2, SECOND), (3, THIRD)):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.commands.prune import clear_leftovers, reasons_to_stay, stored_records
+from rankledger.pipeline.record.folder import order_records
 from rankledger.pipeline.record.manifest import RECEIPTS, begun
 from rankledger.pipeline.record.receipts import (
     PromotionReceipt,
@@ -127,6 +128,15 @@ def test_a_record_that_is_here_alone_is_not_delivered(old_records, tmp_path):
 
     old_records.keep(tmp_path / "here" / OLD)
     assert reasons(old_records) == {}
+
+
+def test_the_last_record_stays_beside_one_of_the_future(tmp_path):
+    """A clock stood a year ahead or more for one night, whose record is no reference of the next one."""
+    write(tmp_path, OLD, tracking="off", date="2026-01-01")
+    write(tmp_path, NEW.replace("2026", "2126", 1), tracking="off", date="2126-09-01")
+
+    assert reasons(Records(tmp_path)) == {OLD: "the last of its evaluation"}
+    assert next(order[2] for order in order_records(Records(tmp_path))) == OLD
 
 
 def test_the_last_whole_record_stays_beside_a_damaged_one(tmp_path):
