@@ -471,7 +471,7 @@ def _post(request: urllib.request.Request, url: str, seconds: float) -> None:
 
 def _open(request: urllib.request.Request, seconds: float) -> None:
     try:
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds):
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds + 1):  # ends the thread
             return
     except urllib.error.HTTPError as answer:
         with answer:
@@ -479,7 +479,7 @@ def _open(request: urllib.request.Request, seconds: float) -> None:
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         reason = shorten(f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(cause))
-        raise NotSentError(reason, is_transient=not isinstance(cause, TimeoutError)) from None
+        raise NotSentError(reason, is_transient=True) from None
 
 
 def _describe_answer(answer: urllib.error.HTTPError) -> str:
