@@ -8,6 +8,7 @@ missing=()
 command -v chromium >/dev/null || missing+=(chromium)
 command -v chromedriver >/dev/null || missing+=(chromium-driver)
 command -v systemd-analyze >/dev/null || missing+=(systemd)
+command -v strace >/dev/null || missing+=(strace)
 command -v npm >/dev/null || missing+=(npm)
 
 azurite() {

@@ -21,9 +21,12 @@ ROOT = Path(__file__).parents[2]
 _HOOKS = Path(__file__).with_name("hooks")
 _CODE = "from rankledger.pipeline.cli.app import main; main()"
 _FORKED = f"""
-import resource, runpy, sys
-from tests.system.worker import fork_workers
+import os, resource, runpy, sys
+from tests.system.worker import fork_workers, trace
 limit = int(sys.argv.pop(1))
+if os.environ["KILL_WHEN"] == "call":
+    trace(os.environ["KILLS"], int(os.environ["KILL_AT"]))
+    os.environ["KILL_AT"] = "0"
 notes = runpy.run_path({str(_HOOKS / "sitecustomize.py")!r})
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 fork_workers(notes)
@@ -40,12 +43,14 @@ class Ended:
         out: what it printed.
         err: what it said on stderr.
         renames: `source > target` in their order.
+        calls: its changing system calls in their order, with the process, if they were traced.
     """
 
     code: int
     out: str
     err: str
     renames: tuple[str, ...]
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,12 @@ class Running:
         except subprocess.TimeoutExpired:
             self.kill()
             raise
-        renames = self.notes / "renames"
-        lines = renames.read_text().splitlines() if renames.exists() else []
-        noted = tuple(line.partition(" ")[2].rstrip() for line in lines)
-        return Ended(self.process.returncode, out, err, noted)
+        renames = tuple(line.partition(" ")[2].rstrip() for line in self._read_notes("renames"))
+        return Ended(self.process.returncode, out, err, renames, tuple(self._read_notes("calls")))
+
+    def _read_notes(self, name: str) -> list[str]:
+        file = self.notes / name
+        return file.read_text(errors="replace").splitlines() if file.exists() else []
 
     def left(self) -> list[int]:
         """Its processes that live on."""

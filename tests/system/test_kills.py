@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -176,6 +177,34 @@ def test_killed_at_every_rename(scene):
             stage.recover(by_command=(at, when) == (len(scene.renames), "before"))
 
     each(killed, [(at, when) for at in range(1, len(scene.renames) + 1) for when in ("before", "after")])
+
+
+@pytest.mark.timeout(7_200)
+def test_killed_at_changing_calls(scene, record_property):
+    """Of the process, or of the one that talks to MLflow: whichever thread is the first to come so far."""
+    with scene.stage("calls") as stage:
+        calls = stage.start(when="call").wait().calls
+    most = max(Counter(call.split()[0] for call in calls).values())
+    assert most >= 20
+    n_kills = 600 if os.environ.get("SURROUNDINGS") == "full" else 12
+    numbers = np.random.default_rng(20261127).permutation(np.arange(n_kills) % most) + 1
+    killed = []
+
+    def kill(case: tuple[int, int]) -> None:
+        place, number = case
+        with scene.stage(f"call-{place}") as stage:
+            running = stage.start(kill_at=number, when="call")
+            ended = running.wait()
+            running.kill()
+            if any("+++ killed by SIGKILL +++" in call for call in ended.calls):
+                killed.append(number)
+            assert ended.code == -signal.SIGKILL or (ended.code == 0 and ended.err.startswith("not in MLflow: ")), ended
+            stage.recover()
+        shutil.rmtree(stage.runs_dir)
+
+    each(kill, enumerate(numbers.tolist()))
+    assert len(killed) >= 0.9 * n_kills
+    record_property("cases", len(killed))
 
 
 def test_killed_at_every_request(scene):

@@ -5,7 +5,9 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
@@ -14,7 +16,20 @@ from rankledger.pipeline.record import mlflow_stores as client
 from tests.support.forked import take
 from tests.support.warm_worker import COMMAND
 
-__all__ = ["fork_workers"]
+CHANGING = (  # system calls that change a file or reach a server
+    "write,writev,pwrite64,sendto,sendmsg,fsync,fdatasync,ftruncate,rename,renameat,renameat2,link,linkat,symlink,"
+    "symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,chmod,fchmod,fchmodat,copy_file_range,sendfile"
+)
+
+
+def trace(notes: str, kill_at: int) -> None:
+    """Have the system calls written down, and the process killed before the one with that number in its thread."""
+    kill = ["-e", f"inject={CHANGING}:signal=KILL:when={kill_at}"] if kill_at else []
+    command = ["strace", "-f", "-qq", "-p", str(os.getpid()), "-o", f"{notes}/calls", "-e", f"trace={CHANGING}", *kill]
+    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    status = Path("/proc/self/status")
+    while "TracerPid:\t0\n" in status.read_text():
+        time.sleep(0.001)
 
 
 def fork_workers(notes: Mapping[str, Any]) -> None:
