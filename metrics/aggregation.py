@@ -151,8 +151,8 @@ def moments(block: RatingsBlock, origins: tuple[float, float]) -> Floats:
 
 def pooled_moments(blocks: Sequence[RatingsBlock]) -> Floats:
     """Return the (5, Q) `moments` of all queries of a dataset, from the midpoints of its pairs."""
-    found = origins(blocks)
-    return np.concatenate([moments(block, found) for block in blocks], axis=1)
+    origin = origins(blocks)
+    return np.concatenate([moments(block, origin) for block in blocks], axis=1)
 
 
 def pooled_auc(blocks: Sequence[RatingsBlock], *, rel: float = 1) -> Floats:
@@ -199,9 +199,9 @@ def _pair_weight(blocks: Sequence[RatingsBlock]) -> Floats:
 
 
 def _middle(values: Sequence[Floats]) -> float:
-    least = min((float(np.fmin.reduce(each, axis=None, initial=np.inf)) for each in values), default=np.inf)
-    greatest = max((float(np.fmax.reduce(each, axis=None, initial=-np.inf)) for each in values), default=-np.inf)
-    return least / 2 + greatest / 2 if least <= greatest else 0.0
+    minimum = min((float(np.fmin.reduce(each, axis=None, initial=np.inf)) for each in values), default=np.inf)
+    maximum = max((float(np.fmax.reduce(each, axis=None, initial=-np.inf)) for each in values), default=-np.inf)
+    return minimum / 2 + maximum / 2 if minimum <= maximum else 0.0
 
 
 def _r_squared(means: Floats) -> Floats:
@@ -300,12 +300,12 @@ def delete_a_group_error(
     n_groups = min(groups, int(codes.max(initial=-1)) + 1)
     if n_groups < 2:
         return math.nan
-    whole = cache(lambda name, *arguments: getattr(block, name)(*arguments))
+    value_of_all = cache(lambda name, *arguments: getattr(block, name)(*arguments))
 
     def without(group: Bools) -> Lists | ConfidenceBlock:
         if isinstance(block, ConfidenceBlock):
             return block.of(np.flatnonzero(~group))
-        return _Without(block.of(np.flatnonzero(group)), block.n_queries, whole)
+        return _Without(block.of(np.flatnonzero(group)), block.n_queries, value_of_all)
 
     figures = np.array([figure(without(codes % n_groups == group)) for group in range(n_groups)])
     deviations = figures - figures.mean()
@@ -357,8 +357,8 @@ class _Without:
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
         all_sums, n_lists = self.whole("unit_sums", k)
-        gone, n_gone = self.out.unit_sums(k)
-        return _less(all_sums, gone), n_lists - n_gone
+        removed, n_gone = self.out.unit_sums(k)
+        return _less(all_sums, removed), n_lists - n_gone
 
     def _left(self, name: str, *arguments: Any) -> npt.NDArray[Any]:
         return _less(self.whole(name, *arguments), getattr(self.out, name)(*arguments))
@@ -366,6 +366,6 @@ class _Without:
 
 def _less(whole: npt.NDArray[Any], gone: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return sums by document less the other sums, which may lack the last documents."""
-    left = whole.copy()
-    left[: len(gone)] -= gone
-    return left
+    rest = whole.copy()
+    rest[: len(gone)] -= gone
+    return rest

@@ -191,12 +191,12 @@ def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Term
     best = np.where(ideal.grades > 0, ideal.ranks, np.inf)
     depth = np.maximum(block.n_retrieved, np.isfinite(best).sum(axis=0)) if k is None else np.float64(cut(k))
     weights = _weights(p, float(np.max(depth)))
-    greatest = np.where(best <= depth, _between(weights, best, depth), 0.0)
+    best_weights = np.where(best <= depth, _between(weights, best, depth), 0.0)
     return Terms(
         np.where(from_depth <= depth, _between(weights, from_depth, depth), 0.0),
         {"rank in the ideal list": places, "in both from depth": from_depth},
-        divisor=sum_down(greatest),
-        ideal=Terms(greatest, {"in both from depth": best}),
+        divisor=sum_down(best_weights),
+        ideal=Terms(best_weights, {"in both from depth": best}),
     )
 
 
@@ -240,14 +240,14 @@ def rbo(
     weights = _weights(p, math.inf if form == "minimum" else float((shorter + longer).max(initial=0)))
     queries, deeper = _in_both(block.ranked, other, cut(k))
     if form == "residual":
-        found = _residual(shorter, longer, np.bincount(queries, minlength=len(lengths)), p, weights)
+        overlap = _residual(shorter, longer, np.bincount(queries, minlength=len(lengths)), p, weights)
     else:
         end = np.where(deeper <= shorter[queries], shorter[queries], longer[queries])
         end = end if form == "extrapolated" else np.full_like(end, np.inf)
         adds = (1 - p) * _between(weights, deeper, end) + p**end / end
-        found = np.bincount(queries, weights=adds, minlength=len(lengths)).astype(np.float64)
-    found = np.clip(found, 0.0, 1.0)  # rounded, it may be beyond
-    return np.where((longer > 0) & (other is not None), found, np.nan)
+        overlap = np.bincount(queries, weights=adds, minlength=len(lengths)).astype(np.float64)
+    overlap = np.clip(overlap, 0.0, 1.0)  # rounded, it may be beyond
+    return np.where((longer > 0) & (other is not None), overlap, np.nan)
 
 
 def _residual(shorter: Floats, longer: Floats, n_shared: npt.NDArray[np.int64], p: float, weights: Floats) -> Floats:
@@ -256,10 +256,10 @@ def _residual(shorter: Floats, longer: Floats, n_shared: npt.NDArray[np.int64], 
     Below its end each list may hold what the other one has; from depth f = s + l - X on, X documents being in both,
     they may agree wholly.
     """
-    whole = shorter + longer - n_shared
-    one, both = (_between(weights, end + 1, whole) for end in (shorter, longer))
-    endless = -math.log1p(-p) / p - _between(weights, np.ones_like(whole), whole)
-    return p**shorter + p**longer - p**whole - (1 - p) * (shorter * one + longer * both + n_shared * endless)
+    union = shorter + longer - n_shared
+    of_shorter, both = (_between(weights, end + 1, union) for end in (shorter, longer))
+    endless = -math.log1p(-p) / p - _between(weights, np.ones_like(union), union)
+    return p**shorter + p**longer - p**union - (1 - p) * (shorter * of_shorter + longer * both + n_shared * endless)
 
 
 def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -267,11 +267,11 @@ def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDA
     if other is None or not len(other.documents):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     near, others = np.flatnonzero(one.ranks <= deepest), np.flatnonzero(other.ranks <= deepest)
-    ours, theirs = one.documents[near], other.documents[others]
-    places = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
-    found = np.flatnonzero(theirs[places] == ours)
-    rows = near[found]
-    deeper = np.maximum(one.ranks[rows], other.ranks[others[places[found]]])
+    documents, other_documents = one.documents[near], other.documents[others]
+    places = np.minimum(np.searchsorted(other_documents, documents), len(other_documents) - 1)
+    shared = np.flatnonzero(other_documents[places] == documents)
+    rows = near[shared]
+    deeper = np.maximum(one.ranks[rows], other.ranks[others[places[shared]]])
     # The two numbers as one, which sorts several times as fast as a pair of them does.
     n_ranks = int(deeper.max(initial=0)) + 1
     queries, deeper = np.divmod(np.sort(one.queries[rows] * n_ranks + deeper), n_ranks)
@@ -392,8 +392,8 @@ def _of_all(pairs: Pairs) -> _Score:
     """Return the share of all preferences."""
 
     def score(judges: Sequence[_Judge]) -> float:
-        found = _share(sum(judge.fulfilled(pairs) for judge in judges), sum(judge.possible(pairs) for judge in judges))
-        return float(np.nan_to_num(found))
+        share = _share(sum(judge.fulfilled(pairs) for judge in judges), sum(judge.possible(pairs) for judge in judges))
+        return float(np.nan_to_num(share))
 
     return score
 
@@ -456,8 +456,8 @@ def preference_scores(judges: Sequence[Sequence[Floats]], n_retrieved: int) -> M
     Raises:
         ValueError: If a judge contradicts itself.
     """
-    found = [_Judge.of(rankings, n_retrieved) for rankings in judges]
-    return {name: score(found) for name, score in _SCORES.items()}
+    judges_of_all = [_Judge.of(rankings, n_retrieved) for rankings in judges]
+    return {name: score(judges_of_all) for name, score in _SCORES.items()}
 
 
 def _share(fulfilled: int, possible: int) -> float:
@@ -466,6 +466,6 @@ def _share(fulfilled: int, possible: int) -> float:
 
 def _mean(values: Iterable[float]) -> float:
     """Return the mean, 0 if a value is undefined."""
-    found = list(values)
-    total = float(np.cumsum(found)[-1])
-    return total / len(found) if total > 0 else 0.0
+    numbers = list(values)
+    total = float(np.cumsum(numbers)[-1])
+    return total / len(numbers) if total > 0 else 0.0

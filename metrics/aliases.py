@@ -149,8 +149,8 @@ def _translate_reading(text: str, reading: _Reading, parameters: list[tuple[str,
         if special is None and name in {"cutoff", "k", "n", "top_k"}:
             cutoff = cutoff or value
         elif special is None and name != "judged_only":
-            ours = alias.parameters.get(name, name)
-            kept.append(f"{ours}={value}" if value else ours)
+            parameter = alias.parameters.get(name, name)
+            kept.append(f"{parameter}={value}" if value else parameter)
         elif special is not None and special.measures != named.measures:
             alias, number = special, value
     if not alias.measures:
@@ -163,8 +163,8 @@ def _write_measure(measure: str, parameters: list[str], cutoff: str | None) -> s
     metric, fixed, usual = _MEASURE.fullmatch(measure).groups(default="")  # type: ignore[union-attr]
     names = {item.partition("=")[0] for item in parameters}
     items = [item for item in fixed.split(",") if item and item.partition("=")[0] not in names] + parameters
-    at = usual if cutoff is None else "" if cutoff == "-1" else f"@{cutoff}"  # -1 of Cornac is no cutoff
-    return f"{metric}({','.join(items)}){at}" if items else f"{metric}{at}"
+    suffix = usual if cutoff is None else "" if cutoff == "-1" else f"@{cutoff}"  # -1 of Cornac is no cutoff
+    return f"{metric}({','.join(items)}){suffix}" if items else f"{metric}{suffix}"
 
 
 def _fill_numbers(text: str, templates: tuple[str, ...], written: str | None) -> Iterator[str]:

@@ -144,8 +144,8 @@ class JudgedBlock:
         )
 
     def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], *names: str) -> JudgedBlock:
-        found = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: change(array) for name, array in found.items() if array is not None})
+        arrays = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: change(array) for name, array in arrays.items() if array is not None})
 
     @cached_property
     def _ideal(self) -> JudgedBlock:
@@ -200,11 +200,11 @@ def gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
     if gain == "binary":
         return block.relevant(rel).astype(np.float64)
     grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
-    greatest = float(np.fmax.reduce(block.judged_grades[0], initial=0.0))
+    maximum = float(np.fmax.reduce(block.judged_grades[0], initial=0.0))
     if gain == "linear":
-        check_summable(greatest)
+        check_summable(maximum)
         return grades
-    check_exponent(greatest)
+    check_exponent(maximum)
     return np.exp2(grades) - 1.0
 
 
@@ -214,9 +214,9 @@ def check_grades(block: JudgedBlock, max_grade: float | None) -> float:
         raise ValueError("max_grade is needed: the grade of a perfect document")
     if not max_grade > 0:
         raise ValueError(f"max_grade must be above 0, found {max_grade:g}")
-    found = greatest_grade(block)
-    if found > max_grade:
-        raise ValueError(f"a judgment has grade {found:g}, above max_grade {max_grade:g}; raise max_grade")
+    maximum = greatest_grade(block)
+    if maximum > max_grade:
+        raise ValueError(f"a judgment has grade {maximum:g}, above max_grade {max_grade:g}; raise max_grade")
     return float(max_grade)
 
 
@@ -281,13 +281,13 @@ class Terms:
 
     def total(self) -> Floats:
         """Return (Q,) sums before the division."""
-        found = sum_down(self.terms)
-        return self.scale * (found if self.rest is None else self.rest + found)
+        total = sum_down(self.terms)
+        return self.scale * (total if self.rest is None else self.rest + total)
 
     def score(self) -> Floats:
         """Return (Q,) scores, NaN if undefined."""
-        found = divide(self.total(), self.divisor)
-        return found if self.defined is None else np.where(self.defined, found, np.nan)
+        score = divide(self.total(), self.divisor)
+        return score if self.defined is None else np.where(self.defined, score, np.nan)
 
 
 class from_terms(Generic[P]):  # noqa: N801

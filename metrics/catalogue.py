@@ -199,10 +199,10 @@ class CatalogueBlock:
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
         """Return the sum of the lists as unit vectors, by document number, and the number of nonempty lists."""
         codes = self.first(k)
-        given = codes >= 0
-        sizes = given.sum(axis=0)
+        filled = codes >= 0
+        sizes = filled.sum(axis=0)
         units = np.broadcast_to(1 / np.sqrt(np.maximum(sizes, 1)), codes.shape)
-        sums = np.bincount(codes[given], weights=units[given], minlength=self.n_documents)
+        sums = np.bincount(codes[filled], weights=units[filled], minlength=self.n_documents)
         return np.asarray(sums, dtype=np.float64), int(np.count_nonzero(sizes))
 
     def parts(self, *, _cells: int = _CELLS) -> Iterator[CatalogueBlock]:
@@ -416,8 +416,8 @@ def tail_chances(n_documents: Ints, tail: float, of: str) -> Floats:
     held = np.cumsum(size * n_documents[levels])
     if not held.size:
         return shares
-    most = round(tail * float(held[-1]), 9)  # 0.29 · 100 is a little less than 29 in doubles
-    head = held[-1] - (most if of == "interactions" else max(int(most), 1))
+    limit = round(tail * float(held[-1]), 9)  # 0.29 · 100 is a little less than 29 in doubles
+    head = held[-1] - (limit if of == "interactions" else max(int(limit), 1))
     if head > 0:
         last = int(np.searchsorted(held, head))
         above = held[last - 1] if last else 0

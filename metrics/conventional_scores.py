@@ -53,13 +53,13 @@ def score(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max
         ValueError: If the measure cannot be computed of these grades.
     """
     if conventions.ties == "expected":
-        found = terms(measure, block, conventions, max_grade=max_grade).score()
+        scores = terms(measure, block, conventions, max_grade=max_grade).score()
     else:
-        found = measure.metric.function(block, **measure.arguments(max_grade))
+        scores = measure.metric.function(block, **measure.arguments(max_grade))
     if conventions.undefined_queries == "skip" and measure.metric.undefined == "convention":
         rel = measure.parameters.get("rel", 1)
-        return np.where(block.n_relevant(rel) > 0, found, np.nan)
-    return found
+        return np.where(block.n_relevant(rel) > 0, scores, np.nan)
+    return scores
 
 
 def terms(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max_grade: float) -> Terms:
@@ -111,16 +111,18 @@ def tie_bounds(
     if not queries.size:
         return bounds
     block = block.of(queries)
-    found = np.empty((3, len(measures), len(queries)))
+    some_bounds = np.empty((3, len(measures), len(queries)))
     worst, best, any_order = (_Ordered(block, profile, max_grade, order) for order in _ORDERS)
     for row, measure in enumerate(measures):
         ends = worst.score(measure), best.score(measure)
         exact = "expected" not in sampled(measure, profile.conventions_of(measure.metric.name))
-        found[0, row], found[2, row] = np.minimum(*ends), np.maximum(*ends)
-        found[1, row] = any_order.score(measure) if exact else 0.0
-    _draw(measures, found, block, profile, max_grade, rng)
-    found[1] = np.clip(found[1], found[0], found[2])  # a mean of equal scores may be rounded beyond them
-    bounds[:, :, queries] = found
+        some_bounds[0, row], some_bounds[2, row] = np.minimum(*ends), np.maximum(*ends)
+        some_bounds[1, row] = any_order.score(measure) if exact else 0.0
+    _draw(measures, some_bounds, block, profile, max_grade, rng)
+    some_bounds[1] = np.clip(
+        some_bounds[1], some_bounds[0], some_bounds[2]
+    )  # a mean of equal scores may be rounded beyond them
+    bounds[:, :, queries] = some_bounds
     return bounds
 
 

@@ -104,10 +104,10 @@ class Profile:
             ValueError: If they have no meaning together, or with the order of ties that a metric has of its own.
         """
         conventions = replace(self.conventions, **chosen)  # type: ignore[arg-type]
-        found = replace(self, conventions=conventions, ties={} if "ties" in chosen else self.ties)
-        for metric in found.ties:
-            found.conventions_of(metric)
-        return found
+        profile = replace(self, conventions=conventions, ties={} if "ties" in chosen else self.ties)
+        for metric in profile.ties:
+            profile.conventions_of(metric)
+        return profile
 
 
 _TREC_EVAL = Conventions(

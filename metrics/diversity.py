@@ -185,8 +185,8 @@ def p_ia(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
         Agrawal et al. 2009, doi:10.1145/1498759.1498766; ndeval `P-IA@k`.
     """
     relevant, judged = _relevant(block, rel)
-    found = np.where(block.ranks <= cut(k), relevant.sum(axis=0), 0).astype(np.float64)
-    return Terms(found, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged) * k)
+    hits = np.where(block.ranks <= cut(k), relevant.sum(axis=0), 0).astype(np.float64)
+    return Terms(hits, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged) * k)
 
 
 @from_terms
@@ -206,8 +206,8 @@ def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
         Zhai, Cohen & Lafferty 2003, doi:10.1145/860435.860440; ndeval `strec@k`.
     """
     relevant, judged = _relevant(block, rel)
-    found = np.where(block.ranks <= cut(k), _gains(relevant, 1.0), 0.0)
-    return Terms(found, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged))
+    hits = np.where(block.ranks <= cut(k), _gains(relevant, 1.0), 0.0)
+    return Terms(hits, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged))
 
 
 @from_terms
@@ -227,10 +227,10 @@ def kilt_rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """
     relevant, judged = _relevant(block, rel)
     sizes = judged.sum(axis=1)
-    found = relevant & (block.ranks <= sizes[:, np.newaxis])
-    shares = np.where(sizes > 0, found.sum(axis=1) / np.maximum(sizes, 1), -1.0)
+    hits = relevant & (block.ranks <= sizes[:, np.newaxis])
+    shares = np.where(sizes > 0, hits.sum(axis=1) / np.maximum(sizes, 1), -1.0)
     best = shares.argmax(axis=0)[np.newaxis]
-    of_best = np.take_along_axis(found, best[:, np.newaxis], axis=0)[0].astype(np.float64)
+    of_best = np.take_along_axis(hits, best[:, np.newaxis], axis=0)[0].astype(np.float64)
     size = np.take_along_axis(sizes, best, axis=0)[0].astype(np.float64)
     return Terms(of_best, {"evidence sets": relevant.sum(axis=0)}, divisor=size)
 
@@ -267,16 +267,16 @@ def kilt_r(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
         places[subtopic] = end - (in_a_set & (block.ranks < end)).sum(axis=0) + sets_before
     counted = complete & (places <= cut(k))
     ending = relevant & counted[:, np.newaxis] & (block.ranks == ends[:, np.newaxis])
-    found = ending.sum(axis=0).astype(np.float64)
-    return Terms(found, {"evidence sets": relevant.sum(axis=0)}, divisor=sum_down(is_set))
+    n_ending = ending.sum(axis=0).astype(np.float64)
+    return Terms(n_ending, {"evidence sets": relevant.sum(axis=0)}, divisor=sum_down(is_set))
 
 
 def _is_set(judged: Bools) -> Bools:
     """Return (S, Q) True for subtopics with a relevant document that differ from all subtopics before."""
-    found: Bools = np.any(judged, axis=1)
+    is_set: Bools = np.any(judged, axis=1)
     for subtopic in range(1, len(judged)):
-        found[subtopic] &= ~(judged[:subtopic] == judged[subtopic]).all(axis=1).any(axis=0)
-    return found
+        is_set[subtopic] &= ~(judged[:subtopic] == judged[subtopic]).all(axis=1).any(axis=0)
+    return is_set
 
 
 def _over_greedy(
@@ -319,14 +319,14 @@ def _greedy_gains(judged: Bools, alpha: float, depth: float) -> Floats:
     """Return the (D, Q) gains of the greedy list by rank, 0 below its end. D is at least 1."""
     n_queries = judged.shape[2]
     queries = np.arange(n_queries)
-    left: Bools = np.any(judged, axis=0)
+    unused: Bools = np.any(judged, axis=0)
     worth = np.ones((len(judged), 1, n_queries))
     gained: list[npt.NDArray[np.float64]] = [np.zeros(n_queries)]
-    for _ in range(int(min(depth, left.sum(axis=0).max(initial=0)))):
-        gains = np.where(left, _over_subtopics(np.where(judged, worth, 0.0)), -1.0)
+    for _ in range(int(min(depth, unused.sum(axis=0).max(initial=0)))):
+        gains = np.where(unused, _over_subtopics(np.where(judged, worth, 0.0)), -1.0)
         chosen = gains.argmax(axis=0)  # the first of equals, which has the greatest id
         gained.append(np.maximum(gains[chosen, queries], 0.0))
-        left[chosen, queries] = False
+        unused[chosen, queries] = False
         worth[:, 0] *= np.where(judged[:, chosen, queries], 1.0 - alpha, 1.0)
     return np.array(gained[1:] or gained)
 

@@ -74,11 +74,13 @@ def awrf(
         Sapiezynski et al. 2019, doi:10.1145/3308560.3317595; Ekstrand et al. 2023, arXiv:2302.05558, task 1 of the TREC
         2022 Fair Ranking Track.
     """
-    given = _given(block, feature, k, Attention(attention, p), None)
-    wanted = _relevant(block, feature, rel) if target == "relevant" else _catalogue(block, feature, target == "equal")
-    owners, defined, sums = sums_by_column(block.n_queries, given, wanted)
-    found, fair = (_distributions(owners, own, block.n_queries) for own in sums)
-    divergence = np.bincount(owners, weights=jensen_shannon(found, fair), minlength=block.n_queries)
+    exposure = _given(block, feature, k, Attention(attention, p), None)
+    target_shares = (
+        _relevant(block, feature, rel) if target == "relevant" else _catalogue(block, feature, target == "equal")
+    )
+    owners, defined, sums = sums_by_column(block.n_queries, exposure, target_shares)
+    shown, fair = (_distributions(owners, amounts, block.n_queries) for amounts in sums)
+    divergence = np.bincount(owners, weights=jensen_shannon(shown, fair), minlength=block.n_queries)
     return np.where(defined, 1 - np.clip(divergence, 0.0, np.log(2)), np.nan)
 
 
@@ -118,8 +120,8 @@ def ee_l(
     Reference:
         Diaz et al. 2020, doi:10.1145/3340531.3411962.
     """
-    found = _exposures(block, feature, k, Attention(attention, p), documents, gain, rel)
-    return found.sums((found.given - found.fair) ** 2)
+    exposures = _exposures(block, feature, k, Attention(attention, p), documents, gain, rel)
+    return exposures.sums((exposures.given - exposures.fair) ** 2)
 
 
 def ee_d(
@@ -150,8 +152,8 @@ def ee_d(
     Reference:
         Diaz et al. 2020, doi:10.1145/3340531.3411962.
     """
-    found = _exposures(block, feature, k, Attention(attention, p), documents, "binary", rel)
-    return found.sums(found.given**2)
+    exposures = _exposures(block, feature, k, Attention(attention, p), documents, "binary", rel)
+    return exposures.sums(exposures.given**2)
 
 
 def ee_r(
@@ -184,8 +186,8 @@ def ee_r(
     Reference:
         Diaz et al. 2020, doi:10.1145/3340531.3411962.
     """
-    found = _exposures(block, feature, k, Attention(attention, p), documents, gain, rel)
-    return found.sums(found.given * found.fair)
+    exposures = _exposures(block, feature, k, Attention(attention, p), documents, gain, rel)
+    return exposures.sums(exposures.given * exposures.fair)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +208,8 @@ class _Exposures:
 
     def sums(self, values: Floats) -> Floats:
         """Return (Q,) sums over groups, NaN if undefined."""
-        found = np.bincount(self.owners, weights=values, minlength=len(self.defined))
-        return np.where(self.defined, found, np.nan)
+        totals = np.bincount(self.owners, weights=values, minlength=len(self.defined))
+        return np.where(self.defined, totals, np.nan)
 
 
 def _exposures(
@@ -219,10 +221,10 @@ def _exposures(
     gain: Literal["graded", "binary"],
     rel: float,
 ) -> _Exposures:
-    given = _given(block, feature, k, attention, rel if documents == "relevant" else None)
+    exposure = _given(block, feature, k, attention, rel if documents == "relevant" else None)
     fair = _target(block, feature, k, attention, gain, rel)
-    owners, _, (found, wanted) = sums_by_column(block.n_queries, given, fair)
-    return _Exposures(owners, found, wanted, np.bincount(fair[0], minlength=block.n_queries) > 0)
+    owners, _, (shown, target) = sums_by_column(block.n_queries, exposure, fair)
+    return _Exposures(owners, shown, target, np.bincount(fair[0], minlength=block.n_queries) > 0)
 
 
 def _given(block: CatalogueBlock, feature: str, k: int | None, attention: Attention, rel: float | None) -> Entries:

@@ -129,8 +129,8 @@ def ndcg(
         `ndcg_cut` and, without k, `ndcg`.
     """
     ideal = dcg.terms(block.ideal(), k=k, gain=gain, discount=discount, base=base, rel=rel)
-    found = dcg.terms(block, k=k, gain=gain, discount=discount, base=base, rel=rel)
-    return replace(found, divisor=ideal.total(), ideal=ideal)
+    gained = dcg.terms(block, k=k, gain=gain, discount=discount, base=base, rel=rel)
+    return replace(gained, divisor=ideal.total(), ideal=ideal)
 
 
 @from_terms
@@ -160,14 +160,14 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
     weights = np.where(falls, 1.0 / np.where(falls, ideal_dcg, 1.0), 0.0)
     weights = weights[::-1].cumsum(axis=0)[::-1]  # of a rank: over the levels that it comes before
     last = (gained > 0).sum(axis=0)
-    whole = np.where((last > 0) & (block.n_retrieved > last + 1), 1.0 / np.where(last > 0, ideal_dcg[-1], 1.0), 0.0)
-    weights = np.vstack([weights, np.zeros((1, len(last)))]) + whole
-    found = dcg.terms(block, gain=gain)
+    constant = np.where((last > 0) & (block.n_retrieved > last + 1), 1.0 / np.where(last > 0, ideal_dcg[-1], 1.0), 0.0)
+    weights = np.vstack([weights, np.zeros((1, len(last)))]) + constant
+    added = dcg.terms(block, gain=gain)
     weight = _at(weights, block.ranks)
-    factors = {**found.factors, "weight": weight}
+    factors = {**added.factors, "weight": weight}
     ideal = replace(best, terms=best.terms * weights[:-1], factors={**best.factors, "weight": weights[:-1]})
     defined = block.n_relevant(rel) > 0
-    return Terms(found.terms * weight, factors, divisor=ideal.total(), defined=defined, ideal=ideal)
+    return Terms(added.terms * weight, factors, divisor=ideal.total(), defined=defined, ideal=ideal)
 
 
 @from_terms
@@ -188,15 +188,15 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
         trec_eval 9.0.4, National Institute of Standards and Technology; `ndcg_rel`, an experimental measure; the gain
         of Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
-    best, found = dcg.terms(block.ideal(), gain=gain), dcg.terms(block, gain=gain)
+    best, gained = dcg.terms(block.ideal(), gain=gain), dcg.terms(block, gain=gain)
     ideal_dcg = best.terms.cumsum(axis=0)
     gaining = gains(block, gain) > 0
-    reached = found.terms.cumsum(axis=0)
+    reached = gained.terms.cumsum(axis=0)
     ideal = np.where(gaining, _at(ideal_dcg, block.ranks), 1.0)
     n_gaining = (gains(block.ideal(), gain) > 0).sum(axis=0).astype(np.float64)
     missed = n_gaining - gaining.sum(axis=0)
     rest = missed * reached[-1] / np.where(n_gaining > 0, ideal_dcg[-1], 1.0)
-    factors = {**found.factors, "dcg": reached, "ideal dcg": ideal}
+    factors = {**gained.factors, "dcg": reached, "ideal dcg": ideal}
     return Terms(np.where(gaining, reached / ideal, 0.0), factors, rest=rest, divisor=n_gaining)
 
 
@@ -338,9 +338,9 @@ def q_measure(
     Reference:
         Sakai 2005, doi:10.1007/978-3-540-31871-2_22; NTCIREVAL, which divides by min(R, k).
     """
-    found = _Ratios.of(block, k, beta, gain)
-    n_gaining = found.n_gaining
-    return found.terms(found.gained > 0, np.minimum(n_gaining, cut(k)) if denominator == "cutoff" else n_gaining)
+    ratios = _Ratios.of(block, k, beta, gain)
+    n_gaining = ratios.n_gaining
+    return ratios.terms(ratios.gained > 0, np.minimum(n_gaining, cut(k)) if denominator == "cutoff" else n_gaining)
 
 
 @from_terms
@@ -361,8 +361,8 @@ def o_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
         pyNTCIREVAL 0.0.3 `OMeasure`.
     """
-    found = _Ratios.of(block, k, beta, gain)
-    return found.terms(_first(found.gained > 0))
+    ratios = _Ratios.of(block, k, beta, gain)
+    return ratios.terms(_first(ratios.gained > 0))
 
 
 @from_terms
@@ -383,8 +383,8 @@ def p_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
         pyNTCIREVAL 0.0.3 `PMeasure`.
     """
-    found = _Ratios.of(block, k, beta, gain)
-    return found.terms(found.best())
+    ratios = _Ratios.of(block, k, beta, gain)
+    return ratios.terms(ratios.best())
 
 
 @from_terms
@@ -405,10 +405,10 @@ def p_plus(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: G
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
         pyNTCIREVAL 0.0.3 `PPlusMeasure`.
     """
-    found = _Ratios.of(block, k, beta, gain)
-    down_to_best = np.logical_or.accumulate(found.best()[::-1], axis=0)[::-1]
-    read = down_to_best & (found.gained > 0)
-    return found.terms(read, np.maximum(sum_down(read), 1.0))
+    ratios = _Ratios.of(block, k, beta, gain)
+    down_to_best = np.logical_or.accumulate(ratios.best()[::-1], axis=0)[::-1]
+    read = down_to_best & (ratios.gained > 0)
+    return ratios.terms(read, np.maximum(sum_down(read), 1.0))
 
 
 @from_terms
@@ -442,12 +442,12 @@ def ncu(
     """
     if not 0 < gamma <= 1:
         raise ValueError(f"gamma must be above 0 and at most 1, found {gamma:g}")
-    found = _Ratios.of(block, k, beta, gain)
+    ratios = _Ratios.of(block, k, beta, gain)
     if stop == "graded":
-        return found.terms(found.gained, sum_down(found.ideal))
-    n_above = (found.gained > 0).cumsum(axis=0) - 1.0
-    places = np.arange(len(found.ideal), dtype=np.float64)[:, np.newaxis]
-    return found.terms(gamma ** np.maximum(n_above, 0.0), sum_down(np.where(found.ideal > 0, gamma**places, 0.0)))
+        return ratios.terms(ratios.gained, sum_down(ratios.ideal))
+    n_above = (ratios.gained > 0).cumsum(axis=0) - 1.0
+    places = np.arange(len(ratios.ideal), dtype=np.float64)[:, np.newaxis]
+    return ratios.terms(gamma ** np.maximum(n_above, 0.0), sum_down(np.where(ratios.ideal > 0, gamma**places, 0.0)))
 
 
 def _first(rows: Bools) -> Bools:

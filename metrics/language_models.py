@@ -73,14 +73,14 @@ def citation_scores(sentences: npt.NDArray[np.int64], support: Floats) -> dict[s
         of several citations the best one counts here.
     """
     cited = ~np.isnan(support)
-    found = {}
+    scores = {}
     for prefix, credit in {"": np.where(cited, support, 0.0), "strict_": (support == 1).astype(np.float64)}.items():
         _, numbers = np.unique(sentences, return_inverse=True)
         best = np.zeros(int(numbers.max(initial=-1)) + 1)
         np.maximum.at(best, numbers, credit)
-        found[f"{prefix}citation_precision"] = _share(float(credit.sum()), float(cited.sum()))
-        found[f"{prefix}citation_recall"] = _share(float(best.sum()), float(len(best)))
-    return found
+        scores[f"{prefix}citation_precision"] = _share(float(credit.sum()), float(cited.sum()))
+        scores[f"{prefix}citation_recall"] = _share(float(best.sum()), float(len(best)))
+    return scores
 
 
 def _share(part: float, whole: float) -> float:
@@ -172,15 +172,15 @@ def p_mrr(block: OutputsBlock, *, model: str, rel: float = 1) -> Floats:
     n_relevant = changed.n_relevant(rel)
     if original is None:
         return np.full(len(n_relevant), np.nan)
-    hits = [one.relevant(rel) for one in (changed, original)]
+    hits = [ranking.relevant(rel) for ranking in (changed, original)]
     rows, first = np.unique(
         np.concatenate([changed.judgment_row[hits[0]], original.judgment_row[hits[1]]]), return_index=True
     )
     queries = np.concatenate([np.nonzero(hit)[1] for hit in hits])[first]
-    below = [one.n_retrieved + 1 for one in (changed, original)]
+    below = [ranking.n_retrieved + 1 for ranking in (changed, original)]
     ranks = [missed[queries] for missed in below]
-    for found, hit, one in zip(ranks, hits, (changed, original), strict=True):
-        found[np.searchsorted(rows, one.judgment_row[hit])] = one.ranks[hit]
+    for ranks_of_one, hit, ranking in zip(ranks, hits, (changed, original), strict=True):
+        ranks_of_one[np.searchsorted(rows, ranking.judgment_row[hit])] = ranking.ranks[hit]
     order = np.lexsort((*ranks, queries))  # so that the order of the judgments changes no bit
     falls = np.bincount(queries[order], weights=_fall(*ranks)[order], minlength=len(n_relevant))
     n_found = np.bincount(queries, minlength=len(n_relevant))
@@ -222,13 +222,13 @@ class ConfidenceBlock:
         scores[starts[ranked.queries] + ranked.ranks - 1] = ranked.scores  # sums do not depend on the file's order
         mean = np.bincount(queries, scores, n_queries) / np.maximum(sizes, 1)
         variance = np.bincount(queries, (scores - mean[queries]) ** 2, n_queries) / np.maximum(sizes, 1)
-        greatest, gap = np.zeros((2, n_queries))
-        greatest[answered] = np.maximum.reduceat(scores, first)  # ranks may be by rounded scores
-        places = np.flatnonzero(scores == greatest[queries])
+        maxima, gap = np.zeros((2, n_queries))
+        maxima[answered] = np.maximum.reduceat(scores, first)  # ranks may be by rounded scores
+        places = np.flatnonzero(scores == maxima[queries])
         scores[places[np.searchsorted(places, first)]] = -np.inf
-        gap[answered] = greatest[answered] - np.maximum.reduceat(scores, first)
+        gap[answered] = maxima[answered] - np.maximum.reduceat(scores, first)
         gap[sizes == 1] = 0.0
-        return cls(values, {"max": greatest, "std": np.sqrt(variance), "diff1": gap})
+        return cls(values, {"max": maxima, "std": np.sqrt(variance), "diff1": gap})
 
     @property
     def n_queries(self) -> int:
@@ -282,6 +282,6 @@ def nauc(
 def _gain(scores: Floats) -> float:
     """Return the area between the curve of these scores, the first left out first, and the flat curve."""
     n = len(scores)
-    left = n - np.minimum(np.rint(_SHARES * n), n - 1).astype(np.int64)
-    curve = (np.cumsum(scores[::-1]) / np.arange(1, n + 1))[left - 1]
+    n_kept = n - np.minimum(np.rint(_SHARES * n), n - 1).astype(np.int64)
+    curve = (np.cumsum(scores[::-1]) / np.arange(1, n + 1))[n_kept - 1]
     return float(np.trapezoid(curve - curve[0], _SHARES))

@@ -65,7 +65,7 @@ class LogBlock:
 
     def means(self, rows: Floats) -> Floats:
         """Return the (S, Q) means of S numbers per row, (S, N), added up in the order of the rows."""
-        sums = [np.bincount(self.queries, own, self.n_queries) for own in rows]
+        sums = [np.bincount(self.queries, row, self.n_queries) for row in rows]
         return divide(np.array(sums, dtype=np.float64), self.n_rows)
 
 
@@ -283,14 +283,14 @@ def _wins(lists: npt.NDArray[np.int64], team: Floats, n_lists: int) -> tuple[Flo
     begins = np.cumsum(counts) - counts
     wins, losses = np.zeros(n_lists), np.zeros(n_lists)
     for n_clicks in np.unique(counts[counts > 0]).tolist():
-        own = np.flatnonzero(counts == n_clicks)
-        chances = np.ones((1, len(own)))  # of 0 credits
+        rows = np.flatnonzero(counts == n_clicks)
+        chances = np.ones((1, len(rows)))  # of 0 credits
         for click in range(n_clicks):
-            credited = team[begins[own] + click]
-            none = np.zeros((1, len(own)))
+            credited = team[begins[rows] + click]
+            none = np.zeros((1, len(rows)))
             chances = np.concatenate([chances * (1 - credited), none]) + np.concatenate([none, chances * credited])
         lead = 2 * np.arange(n_clicks + 1) - n_clicks
-        wins[own], losses[own] = sum_down(chances[lead > 0]), sum_down(chances[lead < 0])
+        wins[rows], losses[rows] = sum_down(chances[lead > 0]), sum_down(chances[lead < 0])
     return wins, losses
 
 

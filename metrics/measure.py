@@ -101,24 +101,24 @@ class Measure:
         Arguments and errors are those of `parse`.
         """
         if len(text) > _LONGEST:
-            found = f"'{text[:40]}…' has {len(text):,} characters"
-            raise ValueError(f"{found}; write a measure of at most {_LONGEST:,}, and several lines for many cutoffs")
+            problem = f"'{text[:40]}…' has {len(text):,} characters"
+            raise ValueError(f"{problem}; write a measure of at most {_LONGEST:,}, and several lines for many cutoffs")
         shape = _SHAPE.fullmatch(text)
         metric = own.get(shape["name"]) if shape else None
-        ours = (text,) if metric else translate(text)
-        if ours != (text,):
-            return tuple(dict.fromkeys(measure for one in ours for measure in cls.expand(one, profile)))
+        translated = (text,) if metric else translate(text)
+        if translated != (text,):
+            return tuple(dict.fromkeys(measure for meaning in translated for measure in cls.expand(meaning, profile)))
         if shape is None:
             raise ValueError(f"'{text}' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10")
         metric = metric or METRICS.get(shape["name"])
         if metric is None:
             close = difflib.get_close_matches(shape["name"], own, n=1)
-            meant = f"; did you mean '{close[0]}'?" if close else _suggestion(shape)
-            raise ValueError(f"unknown metric '{text.strip()}'{meant}")
+            hint = f"; did you mean '{close[0]}'?" if close else _suggestion(shape)
+            raise ValueError(f"unknown metric '{text.strip()}'{hint}")
         defaults = {} if profile is None else dict(profile.defaults.get(metric.name, {}))
-        given = _parameters(metric, shape["parameters"], defaults)
+        written = _parameters(metric, shape["parameters"], defaults)
         cutoffs = _cutoffs(metric, shape["cutoffs"])
-        measures = tuple(cls(metric, given, k, tuple(defaults.items())) for k in cutoffs)
+        measures = tuple(cls(metric, written, k, tuple(defaults.items())) for k in cutoffs)
         expected = profile is not None and profile.conventions_of(metric.name).ties == "expected"
         if expected and metric.input == "judged" and not has_expectation(metric, measures[0].parameters):
             raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
@@ -140,22 +140,22 @@ class Measure:
 
     def scored(self, profile: Profile | None) -> Measure:
         """Return the measure of the scores that this measure of confidence compares. Errors are those of `parse`."""
-        found = Measure.parse(str(self.parameters["of"]), profile).with_default("rel", self.parameters["rel"])
-        return replace(found, k=self.k)
+        measure = Measure.parse(str(self.parameters["of"]), profile).with_default("rel", self.parameters["rel"])
+        return replace(measure, k=self.k)
 
     def __str__(self) -> str:
         """Return the measure as written in a config."""
-        given = ",".join(f"{name}={_written(value)}" for name, value in self.given)
-        return f"{self.metric.name}{f'({given})' if given else ''}{'' if self.k is None else f'@{self.k}'}"
+        written = ",".join(f"{name}={_written(value)}" for name, value in self.given)
+        return f"{self.metric.name}{f'({written})' if written else ''}{'' if self.k is None else f'@{self.k}'}"
 
     @property
     def key(self) -> str:
         """Measure as a metric name that MLflow allows: `ndcg_at_10`, `ndcg.gain_exponential_at_10`."""
-        given = "".join(
+        written = "".join(
             f".{name}_{re.sub(r'[^A-Za-z0-9.]+', '_', _written(value).strip('[]'))}" for name, value in self.given
         )
         name = self.metric.name.replace("@", "_at_")  # an external score may be called as a measure is written
-        return f"{name}{given}{'' if self.k is None else f'_at_{self.k}'}"
+        return f"{name}{written}{'' if self.k is None else f'_at_{self.k}'}"
 
     @property
     def average(self) -> str:
@@ -185,8 +185,8 @@ class Measure:
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Values of all parameters that have an effect: written ones and defaults."""
-        own = {name: parameter.default for name, parameter in self.metric.parameters.items()}
-        values = own | dict(self.defaults) | dict(self.given)
+        defaults = {name: parameter.default for name, parameter in self.metric.parameters.items()}
+        values = defaults | dict(self.defaults) | dict(self.given)
         conditions = self.metric.conditions.items()
         idle = {name for name, (other, value) in conditions if values[other] != value}
         return {name: value for name, value in values.items() if name not in idle}
@@ -197,10 +197,10 @@ class Measure:
         Args:
             max_grade: Maximum grade of the dataset's judgments, for measures that need one and name none.
         """
-        found = {name: value for name, value in self.parameters.items() if name != "average"}
-        if "max_grade" in found and found["max_grade"] is None:
-            found["max_grade"] = max_grade
-        return found if self.metric.cutoff == "refused" else found | {"k": self.k}
+        arguments = {name: value for name, value in self.parameters.items() if name != "average"}
+        if "max_grade" in arguments and arguments["max_grade"] is None:
+            arguments["max_grade"] = max_grade
+        return arguments if self.metric.cutoff == "refused" else arguments | {"k": self.k}
 
     def fingerprint(self, profile: Profile) -> str:
         """Return 16 hex digits that identify the definition: metric, version, parameters, conventions.
@@ -208,7 +208,9 @@ class Measure:
         For an external measure: its name, its direction, and that it is external.
         """
         plain = self.metric.input in ("ratings", "logs", "scores")  # no convention touches them
-        values = {name: float(own) if isinstance(own, int | float) else own for name, own in self.parameters.items()}
+        values = {
+            name: float(value) if isinstance(value, int | float) else value for name, value in self.parameters.items()
+        }
         definition = {
             "metric": self.metric.name,
             "version": self.metric.version,
@@ -226,26 +228,26 @@ class Measure:
 
 
 def _parameters(metric: Metric, text: str | None, defaults: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
-    given: dict[str, Value] = {}
+    written: dict[str, Value] = {}
     for item in _SPLIT.split(text) if text and text.strip() else ():
         name, equals, value = (part.strip() for part in item.partition("="))
         parameter = metric.parameters.get(name)
         if parameter is None:
-            known = ", ".join(metric.parameters) or "none"
-            raise ValueError(f"{metric.name} has no parameter '{name}'; it has {known}")
+            names = ", ".join(metric.parameters) or "none"
+            raise ValueError(f"{metric.name} has no parameter '{name}'; it has {names}")
         if not equals or not value:
             raise ValueError(f"{metric.name}: parameter '{name}' needs a value: {name}=…")
-        if name in given:
+        if name in written:
             raise ValueError(f"{metric.name}: parameter '{name}' is given twice")
-        given[name] = _value(metric, parameter, value)
-    values = {name: parameter.default for name, parameter in metric.parameters.items()} | dict(defaults) | given
+        written[name] = _value(metric, parameter, value)
+    values = {name: parameter.default for name, parameter in metric.parameters.items()} | dict(defaults) | written
     for parameter in metric.parameters.values():
-        if parameter.required and parameter.name not in given and parameter.name not in defaults:
+        if parameter.required and parameter.name not in written and parameter.name not in defaults:
             raise ValueError(f"{metric.name} needs the parameter '{parameter.name}': {metric.name}({parameter.name}=…)")
         other, value = metric.conditions.get(parameter.name, ("", ""))
-        if parameter.name in given and other and values[other] != value:
+        if parameter.name in written and other and values[other] != value:
             raise ValueError(f"{metric.name}: {parameter.name} has an effect only with {other}={value}; remove it")
-    return tuple((name, given[name]) for name in metric.parameters if name in given)
+    return tuple((name, written[name]) for name in metric.parameters if name in written)
 
 
 def _value(metric: Metric, parameter: Parameter, text: str) -> Value:
@@ -320,8 +322,8 @@ def _call(measure: Measure, n_documents: int) -> None:
         features = {arguments["feature"]: none} if "feature" in arguments else {}
         measure.metric.function(CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features, none), **arguments)
     elif measure.metric.input == "rankings":
-        found = np.zeros(0, dtype=np.int64)
-        ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(0), np.zeros(1))
+        nothing = np.zeros(0, dtype=np.int64)
+        ranked = Ranked(nothing.astype(np.uint64), nothing, nothing, np.zeros(0), np.zeros(1))
         measure.metric.function(RankingsBlock(ranked, {}), **arguments)
     elif measure.metric.input == "logs":
         columns = dict.fromkeys(measure.metric.columns, np.zeros(0))
@@ -339,31 +341,31 @@ def _suggestion(shape: re.Match[str]) -> str:
         return "; it is not computed here, so add its values as an external score"
     numbered = re.fullmatch(r"(.+?)([._])(\d[\d.,]*)", name, re.ASCII)
     stem, mark, number = numbered.groups() if numbered else (name, "", "")
-    close, whole = _close(stem), _close(name)
-    tries = (f"{close}{mark}{number}{rest}", f"{close}{rest}@{number}", whole + rest, whole + rest.split("@")[0])
-    meant = next(filter(_is_measure, tries), whole if whole in METRICS else None)
-    if meant is None:
+    close, closest = _close(stem), _close(name)
+    tries = (f"{close}{mark}{number}{rest}", f"{close}{rest}@{number}", closest + rest, closest + rest.split("@")[0])
+    suggested = next(filter(_is_measure, tries), closest if closest in METRICS else None)
+    if suggested is None:
         return "; `rankledger measures` lists them"
-    ours = translate(meant)
-    return f"; did you mean '{ours[0] if len(ours) == 1 else meant}'?"
+    measures = translate(suggested)
+    return f"; did you mean '{measures[0] if len(measures) == 1 else suggested}'?"
 
 
 def _close(name: str) -> str:
     """Return the name that `name` means or misspells, ours or another tool's. Empty if there is none."""
     names = {name.lower().replace("-", "_"): name for name in reversed([*read_aliases()])}
-    known = names | {metric: metric for metric in METRICS}
+    metrics = names | {metric: metric for metric in METRICS}
     word = name.lower().replace("-", "_")
-    titles = {re.sub(r"\W+", "_", metric.title).lower(): own for own, metric in METRICS.items()} | _MEANT
+    titles = {re.sub(r"\W+", "_", metric.title).lower(): title for title, metric in METRICS.items()} | _MEANT
     if word in titles:
         return titles[word]
-    found = difflib.get_close_matches(word, known, n=1, cutoff=_ALIKE)
-    found = found or [own for own in known if sorted(own) == sorted(word)]
-    return known[found[0]] if found else ""
+    matches = difflib.get_close_matches(word, metrics, n=1, cutoff=_ALIKE)
+    matches = matches or [candidate for candidate in metrics if sorted(candidate) == sorted(word)]
+    return metrics[matches[0]] if matches else ""
 
 
 def _is_measure(text: str) -> bool:
     try:
-        shapes = [_SHAPE.fullmatch(ours) for ours in translate(text)]
+        shapes = [_SHAPE.fullmatch(measure) for measure in translate(text)]
         return all(shape and shape["name"] in METRICS and Measure.expand(shape[0]) for shape in shapes)
     except ValueError:
         return False
@@ -390,11 +392,11 @@ def external_measure(
     Raises:
         ValueError: If the name is empty, or the range holds nothing.
     """
-    least, greatest = range
+    minimum, maximum = range
     if not name.strip():
         raise ValueError("a score has an empty name; write one")
-    if not least < greatest:
-        raise ValueError(f"{name}: the range {least:g} to {greatest:g} is empty; write the lowest score first")
+    if not minimum < maximum:
+        raise ValueError(f"{name}: the range {minimum:g} to {maximum:g} is empty; write the lowest score first")
     return Measure(Metric(name, _external, title=name, range=range, direction=direction, undefined="skip"))
 
 

@@ -134,10 +134,10 @@ class Metric:
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
         """Parameters that a measure may name, in the function's order, without the cutoff `k`."""
-        own = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
+        parameters = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
         if self.input not in ("ratings", "logs"):
-            return own
-        return own | {"average": Parameter("average", Literal[self.averages], self.averages[0])}
+            return parameters
+        return parameters | {"average": Parameter("average", Literal[self.averages], self.averages[0])}
 
     @property
     def has_terms(self) -> bool:
@@ -148,8 +148,8 @@ class Metric:
         """Return the score of a judged metric before its last sum."""
         if not self.has_terms:
             raise TypeError(f"{self.name} is no sum over judged documents")
-        found: Terms = self.function.terms(block, **arguments)  # type: ignore[attr-defined]
-        return found
+        terms: Terms = self.function.terms(block, **arguments)  # type: ignore[attr-defined]
+        return terms
 
     @property
     def cutoff(self) -> Literal["refused", "optional", "required"]:

@@ -227,8 +227,8 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
     """
     if not cutoffs:
         raise ValueError("cutoffs is empty; name at least one")
-    found = [rp.terms(block, k=k, rel=rel) for k in cutoffs]
-    shares = [np.where(one.divisor > 0, one.terms / np.maximum(one.divisor, 1.0), 0.0) for one in found]
+    precisions = [rp.terms(block, k=k, rel=rel) for k in cutoffs]
+    shares = [np.where(terms.divisor > 0, terms.terms / np.maximum(terms.divisor, 1.0), 0.0) for terms in precisions]
     return Terms(_added(shares), divisor=float(len(cutoffs)), defined=block.n_relevant(rel) > 0)
 
 
@@ -255,14 +255,14 @@ def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: R
     if not 0 <= recall <= 1:
         raise ValueError(f"recall must be in [0, 1], found {recall:g}")
     n_relevant = block.n_relevant(rel)
-    found = block.relevant(rel).cumsum(axis=0)
+    n_hits = block.relevant(rel).cumsum(axis=0)
     needed = recall * n_relevant
     if recall_points == "ceil":
         needed = np.ceil(needed - 1e-9)  # 0.55 * 100 is 55.00000000000001 in doubles, and 55 documents are enough
     else:
         needed = np.floor(needed + (0.9 if recall_points == "truncate" else 0.5))
-    reached = block.relevant(rel) & (found >= needed)
-    precision = np.where(reached, found / block.ranks, 0.0)
+    reached = block.relevant(rel) & (n_hits >= needed)
+    precision = np.where(reached, n_hits / block.ranks, 0.0)
     best = np.arange(len(precision))[:, np.newaxis] == precision.argmax(axis=0)
     return Terms(np.where(best, precision, 0.0), {"precision": precision}, defined=n_relevant > 0)
 
@@ -316,8 +316,8 @@ def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
     n_relevant = block.n_relevant(rel)
     above = ((block.grades >= 0) & (block.grades < rel)).cumsum(axis=0)
     # Where nothing non-relevant is judged, nothing is above either, and the preference is 1.
-    most = np.maximum(np.minimum(n_relevant, block.n_judged - n_relevant), 1.0)
-    preferences = 1.0 - np.minimum(above, n_relevant) / most
+    n_pairs = np.maximum(np.minimum(n_relevant, block.n_judged - n_relevant), 1.0)
+    preferences = 1.0 - np.minimum(above, n_relevant) / n_pairs
     return Terms(np.where(block.relevant(rel), preferences, 0.0), {"non-relevant above": above}, divisor=n_relevant)
 
 

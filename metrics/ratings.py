@@ -163,8 +163,8 @@ def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
         Schröder, Thiele & Lehner 2011, Setting goals and choosing metrics for recommender system evaluations; implicit
         0.7 `AUC_at_k`.
     """
-    least = -np.sort(-block.predictions, axis=0)[: int(cut(k))][-1:]  # NaN, below which nothing is, in shorter lists
-    return auc(replace(block, predictions=np.where(block.predictions < least, -np.inf, block.predictions)), rel=rel)
+    last = -np.sort(-block.predictions, axis=0)[: int(cut(k))][-1:]  # NaN, below which nothing is, in shorter lists
+    return auc(replace(block, predictions=np.where(block.predictions < last, -np.inf, block.predictions)), rel=rel)
 
 
 def pr_auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
@@ -335,12 +335,12 @@ def precision_area(block: RatingsBlock, rel: float) -> tuple[Floats, Floats]:
     n_positive = sum_down(positive)
     steps = _Steps.of(block.predictions)
     hits, n_found = steps.around(positive)[1], steps.around(positive + negative)[1]
-    found = np.where(n_found > 0, n_found, 1.0)
-    precision = hits / found
+    n_above = np.where(n_found > 0, n_found, 1.0)
+    precision = hits / n_above
     area = divide(sum_down(positive * precision), n_positive)
     # A pair changes the precision at its own score and at every lower one.
     lower, lower_hits = (
-        sum_down(weights) - steps.around(weights)[0] for weights in (positive / found, positive * precision / found)
+        sum_down(weights) - steps.around(weights)[0] for weights in (positive / n_above, positive * precision / n_above)
     )
     moved = positive * (precision - area + lower) - (positive + negative) * lower_hits
     return area, divide(moved, n_positive)
@@ -365,8 +365,8 @@ def _gaps(block: RatingsBlock, rel: float) -> Floats:
 def _probabilities(block: RatingsBlock) -> Floats:
     outside: Bools = (block.predictions < 0) | (block.predictions > 1)
     if outside.any():
-        found = f"it takes probabilities, from 0 to 1, found the prediction {block.predictions[outside][0]:g}"
-        raise ValueError(f"{found}; scale them, or remove the measure")
+        problem = f"it takes probabilities, from 0 to 1, found the prediction {block.predictions[outside][0]:g}"
+        raise ValueError(f"{problem}; scale them, or remove the measure")
     return block.predictions
 
 
@@ -381,7 +381,7 @@ def in_one_column(blocks: Sequence[RatingsBlock]) -> tuple[RatingsBlock, Ints]:
     rated = [~np.isnan(block.ratings.T) for block in blocks]
 
     def column(arrays: Sequence[Floats]) -> Floats:
-        return np.concatenate([own.T[there] for own, there in zip(arrays, rated, strict=True)])[:, np.newaxis]
+        return np.concatenate([array.T[there] for array, there in zip(arrays, rated, strict=True)])[:, np.newaxis]
 
     n_pairs = np.concatenate([there.sum(axis=1) for there in rated])
     pairs = RatingsBlock(

@@ -112,22 +112,22 @@ def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
     # Between two judged documents nothing is gained, and the chances to read on are a telescoping product.
     n_rows, n_queries = gained.shape
     begin, reached = np.ones(n_queries), np.ones(n_queries)
-    wanted, total = np.full(n_queries, 2.0 * t - 1), np.zeros(n_queries)
+    effort, total = np.full(n_queries, 2.0 * t - 1), np.zeros(n_queries)
     weights = np.zeros((n_rows, n_queries))
     for row in range(n_rows):
-        here = gained[row] > 0
-        end = np.where(here, ranks[row], begin)
-        scale = reached * (begin + wanted) ** 2
-        total += scale * (_inverse_squares(begin + wanted) - _inverse_squares(end + wanted))
-        at = scale / (end + wanted) ** 2
-        weights[row] = np.where(here, at, 0.0)
-        wanted_then = wanted - gained[row]
+        is_hit = gained[row] > 0
+        end = np.where(is_hit, ranks[row], begin)
+        scale = reached * (begin + effort) ** 2
+        total += scale * (_inverse_squares(begin + effort) - _inverse_squares(end + effort))
+        weight = scale / (end + effort) ** 2
+        weights[row] = np.where(is_hit, weight, 0.0)
+        wanted_then = effort - gained[row]
         on = ((end + wanted_then) / (end + wanted_then + 1)) ** 2
-        total += np.where(here, at, 0.0)
-        reached = np.where(here, at * on, reached)
-        begin, wanted = np.where(here, end + 1, begin), np.where(here, wanted_then, wanted)
-    left = reached * (begin + wanted) ** 2
-    total += left * (_inverse_squares(begin + wanted) - _inverse_squares(cut(k) + 1 + wanted))
+        total += np.where(is_hit, weight, 0.0)
+        reached = np.where(is_hit, weight * on, reached)
+        begin, effort = np.where(is_hit, end + 1, begin), np.where(is_hit, wanted_then, effort)
+    rest = reached * (begin + effort) ** 2
+    total += rest * (_inverse_squares(begin + effort) - _inverse_squares(cut(k) + 1 + effort))
     return Terms(gained * weights, {"gain": gained, "reached": weights}, divisor=total)
 
 
@@ -187,18 +187,18 @@ def nearly_err(
         `NERReq8CWLMetric` to `NERReq11CWLMetric`.
     """
     gained = _gains(block, k, max_grade)
-    at, down_to = _discounted(discount, p, t)
+    discount_at, down_to = _discounted(discount, p, t)
     inside = block.ranks <= cut(k)
     ranks = np.where(inside, block.ranks, 1.0)
     unsatisfied = (1.0 - gained).cumprod(axis=0)
-    left = np.where(inside, np.vstack([np.ones_like(unsatisfied[:1]), unsatisfied[:-1]]), 0.0)
-    here, weights = at(ranks), down_to(ranks)
+    reach = np.where(inside, np.vstack([np.ones_like(unsatisfied[:1]), unsatisfied[:-1]]), 0.0)
+    discounts, weights = discount_at(ranks), down_to(ranks)
     above = np.vstack([np.zeros_like(weights[:1]), weights[:-1]])
     last = np.where(inside, weights, 0.0).max(axis=0)
-    between = np.maximum(weights - here - above, 0.0)
+    between = np.maximum(weights - discounts - above, 0.0)
     below = down_to(np.full_like(last, cut(k))) - last
-    reached = left * here
-    read = sum_down(left * between + reached) + unsatisfied[-1] * below  # rounded as the terms, it is never less
+    reached = reach * discounts
+    read = sum_down(reach * between + reached) + unsatisfied[-1] * below  # rounded as the terms, it is never less
     return Terms(gained * reached, {"gain": gained, "reached": reached}, divisor=read)
 
 
@@ -222,8 +222,8 @@ def _discounted(discount: PatienceDiscount, p: float, t: float) -> tuple[_Weight
 
 def _gains(block: JudgedBlock, k: int | None, max_grade: float | None) -> Floats:
     """Return the (H, Q) gains of documents within the cutoff, in [0, 1]."""
-    greatest = check_grades(block, max_grade)
-    return np.where(block.ranks <= cut(k), np.fmax(block.grades, 0.0) / greatest, 0.0)
+    maximum = check_grades(block, max_grade)
+    return np.where(block.ranks <= cut(k), np.fmax(block.grades, 0.0) / maximum, 0.0)
 
 
 def _check_wanted(t: float) -> None:
@@ -262,8 +262,8 @@ def _harmonic(ranks: Floats) -> Floats:
     far = np.maximum(ranks, _FAR)
     square = far**-2.0
     series = np.log(far) + np.euler_gamma + 0.5 / far - square * (1 / 12 - square * (1 / 120 - square / 252))
-    found: Floats = np.where(ranks < _FAR, near[np.minimum(ranks, _FAR - 1).astype(np.intp)], series)
-    return found
+    numbers: Floats = np.where(ranks < _FAR, near[np.minimum(ranks, _FAR - 1).astype(np.intp)], series)
+    return numbers
 
 
 @from_terms
@@ -330,12 +330,12 @@ def rbp_resid(
     """
     if not 0 < p < 1:
         raise ValueError(f"p must be between 0 and 1, found {p:g}")
-    known = (block.grades >= 0) & (block.ranks <= cut(k))
-    last = np.maximum.accumulate(np.where(known, block.ranks, 0.0), axis=0)
+    is_judged = (block.grades >= 0) & (block.ranks <= cut(k))
+    last = np.maximum.accumulate(np.where(is_judged, block.ranks, 0.0), axis=0)
     before = np.vstack([np.zeros((1, last.shape[1])), last[:-1]])
-    counted = known.sum(axis=0) < np.minimum(block.n_retrieved, cut(k)) if below == "if_unjudged" else True
-    terms = np.where(known & counted, p**before - p ** (block.ranks - 1), 0.0)
-    factors = {"judged": known, "judged before": before}
+    counted = is_judged.sum(axis=0) < np.minimum(block.n_retrieved, cut(k)) if below == "if_unjudged" else True
+    terms = np.where(is_judged & counted, p**before - p ** (block.ranks - 1), 0.0)
+    factors = {"judged": is_judged, "judged before": before}
     return Terms(terms, factors, rest=np.where(counted, p ** last[-1], 0.0))
 
 
@@ -374,9 +374,9 @@ def err(
             raise ValueError(f"a judgment has grade {greatest_grade(block):g}, not a probability; rescale the grades")
         satisfied = graded
     else:
-        greatest = check_grades(block, max_grade)
-        check_exponent(greatest)
-        satisfied = (np.exp2(graded) - 1.0) / np.exp2(greatest)
+        maximum = check_grades(block, max_grade)
+        check_exponent(maximum)
+        satisfied = (np.exp2(graded) - 1.0) / np.exp2(maximum)
     unsatisfied = (1.0 - satisfied).cumprod(axis=0)
     reached = np.vstack([np.ones((1, satisfied.shape[1])), unsatisfied[:-1]])
     terms = satisfied * reached / block.ranks * continuation ** (block.ranks - 1)
@@ -410,8 +410,8 @@ def nerr(
         NERR11 are others.
     """
     ideal = err.terms(block.ideal(), k=k, grades=grades, max_grade=max_grade, continuation=continuation)
-    found = err.terms(block, k=k, grades=grades, max_grade=max_grade, continuation=continuation)
-    return replace(found, divisor=ideal.total(), ideal=ideal)
+    gained = err.terms(block, k=k, grades=grades, max_grade=max_grade, continuation=continuation)
+    return replace(gained, divisor=ideal.total(), ideal=ideal)
 
 
 @from_terms

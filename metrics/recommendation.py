@@ -101,8 +101,8 @@ def _discovery(block: CatalogueBlock, k: int | None, rel: float, worth: Floats) 
     """Return (Q,) worths of the relevant documents over the discounts of all documents of the list."""
     codes = block.first(k)
     discounts = np.where(codes >= 0, 1 / np.log2(np.arange(2.0, len(codes) + 2))[:, np.newaxis], 0.0)
-    known = divide(sum_down(discounts * np.where(block.relevant(rel, k), worth, 0.0)), sum_down(discounts))
-    return known if block.n_consumers else np.full_like(known, np.nan)
+    means = divide(sum_down(discounts * np.where(block.relevant(rel, k), worth, 0.0)), sum_down(discounts))
+    return means if block.n_consumers else np.full_like(means, np.nan)
 
 
 def popularity(block: CatalogueBlock, *, k: int | None = None) -> Floats:
@@ -174,8 +174,10 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
         Murakami, Mori & Orihara 2008, doi:10.1007/978-3-540-78197-4_5, with the probabilities by rank of RecTools.
     """
     relevant, codes = block.relevant(rel, k), block.first(k)
-    known = popularity_levels(block) > 0
-    expected = known.sum() - known.cumsum() + 1  # by the number of queries: how many greater ones there are, and 1
+    has_level = popularity_levels(block) > 0
+    expected = (
+        has_level.sum() - has_level.cumsum() + 1
+    )  # by the number of queries: how many greater ones there are, and 1
     expected[0] = block.n_documents + 1
     ranks = np.arange(1.0, len(codes) + 1)[:, np.newaxis]
     ahead = np.maximum(expected[_consumers(block, codes)] - ranks, 0)
@@ -265,10 +267,10 @@ def calibration(
 def _consumers(block: CatalogueBlock, codes: Codes) -> Ints:
     """Return (K, Q) numbers of queries that consumed each document before, 0 if there is no document."""
     consumed = popularity_of(block)
-    known = (codes >= 0) & (codes < len(consumed))
-    found = np.zeros(codes.shape, dtype=np.int64)
-    found[known] = consumed[codes[known]]
-    return found
+    is_counted = (codes >= 0) & (codes < len(consumed))
+    consumers = np.zeros(codes.shape, dtype=np.int64)
+    consumers[is_counted] = consumed[codes[is_counted]]
+    return consumers
 
 
 def _mean(codes: Codes, values: Floats) -> Floats:
@@ -281,9 +283,9 @@ def _moderate(places: Ints, entries: Floats) -> Floats:
     sizes = np.abs(entries)
     if not np.any((sizes > 1e100) | ((sizes < 1e-100) & (sizes > 0))):
         return entries
-    greatest = np.zeros(int(places.max()) + 1)
-    np.maximum.at(greatest, places, sizes)
-    _, exponents = np.frexp(greatest)
+    maxima = np.zeros(int(places.max()) + 1)
+    np.maximum.at(maxima, places, sizes)
+    _, exponents = np.frexp(maxima)
     return np.ldexp(entries, -exponents[places])
 
 

@@ -151,9 +151,9 @@ def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
         trec_eval 9.0.4, National Institute of Standards and Technology; `set_map`.
     """
     hit = block.relevant(rel)
-    found = np.where(hit, hit.sum(axis=0), 0.0)
+    hits = np.where(hit, hit.sum(axis=0), 0.0)
     size = np.maximum(block.n_retrieved, 1.0)
-    return Terms(found, {"relevant": hit, "relevant retrieved": found}, divisor=size * block.n_relevant(rel))
+    return Terms(hits, {"relevant": hit, "relevant retrieved": hits}, divisor=size * block.n_relevant(rel))
 
 
 @from_terms
@@ -440,9 +440,9 @@ def judged(block: JudgedBlock, *, k: int | None = None, empty: Literal["undefine
     Reference:
         MacAvaney et al. 2022, doi:10.1007/978-3-030-99739-7_38 (ir_measures, Judged@k); the TREC-COVID tables' `J@k`.
     """
-    known = (block.grades >= 0) & (block.ranks <= cut(k))
+    is_judged = (block.grades >= 0) & (block.ranks <= cut(k))
     divisor = np.minimum(block.n_retrieved, cut(k))
-    return Terms(known.astype(np.float64), divisor=np.maximum(divisor, 1.0) if empty == "zero" else divisor)
+    return Terms(is_judged.astype(np.float64), divisor=np.maximum(divisor, 1.0) if empty == "zero" else divisor)
 
 
 @from_terms
@@ -460,6 +460,6 @@ def unjudged(block: JudgedBlock, *, k: int | None = None) -> Terms:
     Reference:
         trec_eval 10.0, National Institute of Standards and Technology; `unj_k`; BEIR's `Hole@k`.
     """
-    known = (block.grades >= 0) & (block.ranks <= cut(k))
+    is_judged = (block.grades >= 0) & (block.ranks <= cut(k))
     size = np.maximum(block.n_retrieved, 1.0) if k is None else cut(k)
-    return Terms(-known.astype(np.float64), rest=np.minimum(block.n_retrieved, cut(k)), divisor=size)
+    return Terms(-is_judged.astype(np.float64), rest=np.minimum(block.n_retrieved, cut(k)), divisor=size)

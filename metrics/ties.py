@@ -66,19 +66,19 @@ def _drawn(group: Ints, place: Ints, sizes: Ints, rng: np.random.Generator) -> I
     are the same.
     """
     full = sizes <= 2 * np.bincount(group, minlength=len(sizes))
-    found = np.zeros(len(group), dtype=np.int64)
-    at = np.flatnonzero(full[group])
+    drawn = np.zeros(len(group), dtype=np.int64)
+    rows = np.flatnonzero(full[group])
     sorted_sizes = np.where(full, sizes, 0)
     offsets = np.cumsum(sorted_sizes) - sorted_sizes
     order = np.lexsort((rng.random(sorted_sizes.sum()), np.repeat(np.arange(len(sizes)), sorted_sizes)))
-    found[at] = order[offsets[group[at]] + place[at]] - offsets[group[at]]
-    at = redrawn = np.flatnonzero(~full[group])
+    drawn[rows] = order[offsets[group[rows]] + place[rows]] - offsets[group[rows]]
+    rows = redrawn = np.flatnonzero(~full[group])
     while redrawn.size:
-        found[redrawn] = rng.integers(sizes[group[redrawn]])
-        by_place = np.lexsort((found[at], group[at]))
-        ahead, behind = at[by_place[:-1]], at[by_place[1:]]
-        redrawn = behind[(group[ahead] == group[behind]) & (found[ahead] == found[behind])]
-    return found
+        drawn[redrawn] = rng.integers(sizes[group[redrawn]])
+        by_place = np.lexsort((drawn[rows], group[rows]))
+        ahead, behind = rows[by_place[:-1]], rows[by_place[1:]]
+        redrawn = behind[(group[ahead] == group[behind]) & (drawn[ahead] == drawn[behind])]
+    return drawn
 
 
 def _place(groups: Floats) -> Floats:
@@ -113,13 +113,13 @@ def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = No
     if not has_expectation(metric, parameters):
         raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
     deepest = min(cut(parameters.get("k")), cut(depth))
-    found = metric.terms(replace(block, ranks=block.tie_first).cut_at(depth), **parameters)
+    best = metric.terms(replace(block, ranks=block.tie_first).cut_at(depth), **parameters)
     if metric.name in _CLOSED_FORMS:
         relevant = block.relevant(parameters["rel"])
-        return replace(found, terms=_by_group(block, relevant, deepest, _CLOSED_FORMS[metric.name]), factors={})
+        return replace(best, terms=_by_group(block, relevant, deepest, _CLOSED_FORMS[metric.name]), factors={})
     sizes = tie_sizes(block)
     reached = _reached(block, deepest)
-    terms = found.terms / sizes
+    terms = best.terms / sizes
     for step in range(1, int(reached.max())):
         queries = np.flatnonzero((reached > step).any(axis=0))
         part, size = block.of(queries), sizes[:, queries]
@@ -129,7 +129,7 @@ def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = No
             grades=np.where(size > step, part.grades, np.nan),
         )
         terms[:, queries] += metric.terms(moved.cut_at(depth), **parameters).terms / size
-    return replace(found, terms=terms, factors={})
+    return replace(best, terms=terms, factors={})
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,12 +149,14 @@ def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callabl
     first = block.tie_first[rows, queries]
     begins = np.ones(len(rows), dtype=bool)
     begins[1:] = (queries[1:] != queries[:-1]) | (first[1:] != first[:-1])
-    at = np.flatnonzero(begins)
-    above = (relevant.cumsum(axis=0) - relevant)[rows[at], queries[at]].astype(np.float64)
-    n_relevant = np.diff(at, append=len(rows)).astype(np.float64)
-    sizes, reached = (found[rows[at], queries[at]] for found in (tie_sizes(block), _reached(block, deepest)))
+    firsts = np.flatnonzero(begins)
+    above = (relevant.cumsum(axis=0) - relevant)[rows[firsts], queries[firsts]].astype(np.float64)
+    n_relevant = np.diff(firsts, append=len(rows)).astype(np.float64)
+    sizes, reached = (
+        numbers[rows[firsts], queries[firsts]] for numbers in (tie_sizes(block), _reached(block, deepest))
+    )
     terms = np.zeros(block.ranks.shape)
-    terms[rows, queries] = term(_Groups(first[at], sizes, reached, n_relevant, above))[np.cumsum(begins) - 1]
+    terms[rows, queries] = term(_Groups(first[firsts], sizes, reached, n_relevant, above))[np.cumsum(begins) - 1]
     return terms
 
 
@@ -175,9 +177,9 @@ def _first_hit(groups: _Groups, worth: Callable[[Floats], Floats]) -> Floats:
     terms = np.zeros(len(groups.first))
     for step in range(int(groups.reached.max(initial=0, where=groups.above == 0))):
         terms += np.where(step < groups.reached, chance * worth(groups.first + step) / n_relevant, 0.0)
-        left = sizes - step
+        n_left = sizes - step
         # none so far: the chance that the next of those left is the first relevant one
-        chance = np.where(left > n_relevant, chance * (left - n_relevant) / np.maximum(left - 1, 1), 0.0)
+        chance = np.where(n_left > n_relevant, chance * (n_left - n_relevant) / np.maximum(n_left - 1, 1), 0.0)
     return terms
 
 
