@@ -220,13 +220,13 @@ def _under(default: dict[str, Value], entry: Value) -> Value:
     written = entry or {}
     named = [kind for kind in KINDS if written.get(kind) is not None]
     ruled_out = {key for kind in named for key in (*KINDS, *IDLE.get(kind, ())) if key != kind}
-    taken = {
+    allowed = {
         key: value
         for key, value in default.items()
         if not (key in FILES and key in written and (_is_file(value) or _is_file(written[key])))
         and key not in ruled_out
     }
-    return merge(taken, written)
+    return merge(allowed, written)
 
 
 def _is_file(value: Value) -> bool:
@@ -234,12 +234,12 @@ def _is_file(value: Value) -> bool:
 
 
 def _places(value: Value, path: KeyPath) -> Iterator[KeyPath]:
-    left = [(value, path)]
-    while left:
-        value, path = left.pop()
+    queue = [(value, path)]
+    while queue:
+        value, path = queue.pop()
         yield path
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        left += [(below, (*path, key)) for key, below in items]
+        queue += [(below, (*path, key)) for key, below in items]
 
 
 def _raise(findings: Iterable[Finding], n_further: int = 0) -> None:
@@ -260,11 +260,11 @@ class _Reader:
         except InputError as error:
             self.errors.append(Finding(Origin(str(path), None), (), str(error)))
             return _Layer()
-        value, origins, found = parse(text, str(path), budget=self.budget)
-        self.errors += found
+        value, origins, findings = parse(text, str(path), budget=self.budget)
+        self.errors += findings
         if isinstance(value, dict):
             return self._extend(_Layer(value, origins), path, (*chain, path))
-        if not found:
+        if not findings:
             kind = "nothing" if value is None else "a list" if isinstance(value, list) else "a single value"
             message = f"{kind} found; write `key: value` lines, beginning with `name:`"
             self.errors.append(Finding(Origin(str(path), 1), (), message))
@@ -303,8 +303,8 @@ def _text_of(path: Path) -> str:
     if "\0" in str(path):
         raise InputError("a path cannot hold a zero byte; check the path")
     try:
-        found = path.stat()  # a device or a FIFO may act, or wait for ever, once it is opened
-        if not stat.S_ISREG(found.st_mode):
+        state = path.stat()  # a device or a FIFO may act, or wait for ever, once it is opened
+        if not stat.S_ISREG(state.st_mode):
             raise InputError("is a folder, device, pipe or socket; name a regular file")
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)  # some files say that they are empty, as those of /proc
@@ -383,8 +383,8 @@ def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -
     except ValueError as error:
         errors.append(Finding(Origin(name, None), (), str(error)))
         return layer
-    value, origins, found = parse(assignment[2], name, at=path, numbered=False, budget=budget)
-    errors += found
+    value, origins, findings = parse(assignment[2], name, at=path, numbered=False, budget=budget)
+    errors += findings
     above = {path[:depth]: Origin(name, None) for depth in range(1, len(path) + 1)}
     data = cast("dict[str, Value]", _put(layer.data, path, value))  # a path is never empty
     return _Layer(data, above | layer.origins | origins)

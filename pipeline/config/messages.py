@@ -107,8 +107,8 @@ def explain_errors(
 
 def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tuple[KeyPath, str]:
     """Return key path and message for a wrong line of measures. Join a line that a YAML flow list has split."""
-    if whole := _split(data, path):
-        first, line = whole
+    if parts := _split(data, path):
+        first, line = parts
         return first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
     items = reduce(getitem, path[:-1], cast("Any", data))
     if isinstance(items, list) and not isinstance(items[int(path[-1])], str):
@@ -131,16 +131,16 @@ def is_built_in(line: str) -> bool:
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """Return the end of a message on an unknown word: the likely choice, or all choices."""
-    known = list(choices)
-    further = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
-    listed = f"; known: {', '.join(known[:_MOST_NAMED])}{further}" if known else ""
-    return likely(word[:_LONGEST], known[:_MOST_COMPARED]) or listed
+    names = list(choices)
+    further = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    listed = f"; known: {', '.join(names[:_MOST_NAMED])}{further}" if names else ""
+    return likely(word[:_LONGEST], names[:_MOST_COMPARED]) or listed
 
 
 def _known(key: str, section: type[BaseModel]) -> str:
-    for ours in section.model_fields:
-        if key.lower() in _OTHER_WORDS.get(ours, ()):
-            return f"; did you mean {ours!r}?"
+    for field in section.model_fields:
+        if key.lower() in _OTHER_WORDS.get(field, ()):
+            return f"; did you mean {field!r}?"
     return suggestion(key, section.model_fields)
 
 
@@ -151,12 +151,12 @@ def _message(error: ErrorDetails, *, secret: bool) -> str:
     if kind == "literal_error" and error["loc"][-1] == "[key]":
         return f"{value!r} is not one of our columns ({context['expected']}); write ours first, then yours"
     if context.get("class_name") in ("File", "OutputFile"):
-        wanted = "a path, or a mapping with `path:`"
+        expected = "a path, or a mapping with `path:`"
     else:
-        wanted = _WANTED[kind].format(**context) if kind in _WANTED else error["msg"]
+        expected = _WANTED[kind].format(**context) if kind in _WANTED else error["msg"]
     quote = " in quotes" if kind == "string_type" and isinstance(value, int | float) else ""
-    found = "a wrong value" if secret else shown(value)
-    return f"found {found}; write {wanted}{quote}"
+    written = "a wrong value" if secret else shown(value)
+    return f"found {written}; write {expected}{quote}"
 
 
 def shown(value: object) -> str:

@@ -46,13 +46,13 @@ def own_metric(name: str, code: OwnCode) -> Metric:
     Raises:
         ValueError: The code cannot be used as a metric.
     """
-    found = code.value
-    if not isinstance(found, Metric):
-        if not callable(found) or isinstance(found, type):
-            raise ValueError(f"{code.place.name} is a {type(found).__name__}; name a function, or a Metric")
-        title = (inspect.getdoc(found) or name).partition("\n")[0].rstrip(".").partition(": ")[0]
-        found = Metric(name, found, title, monotone=False)
-    metric = replace(found, name=name, code=f"{code.place.name} {code.version}")
+    loaded = code.value
+    if not isinstance(loaded, Metric):
+        if not callable(loaded) or isinstance(loaded, type):
+            raise ValueError(f"{code.place.name} is a {type(loaded).__name__}; name a function, or a Metric")
+        title = (inspect.getdoc(loaded) or name).partition("\n")[0].rstrip(".").partition(": ")[0]
+        loaded = Metric(name, loaded, title, monotone=False)
+    metric = replace(loaded, name=name, code=f"{code.place.name} {code.version}")
     try:
         _check(metric)
     except (TypeError, NameError, AttributeError) as error:
@@ -93,8 +93,8 @@ def _refuse_known(name: str) -> None:
 
 def hold_metric(value: Metric | Callable[..., Any]) -> Metric:
     """Return the metric that an object in memory is. Raise ValueError if it cannot be used."""
-    if known := next((each for each in METRICS.values() if value in (each, each.function)), None):
-        return known
+    if metric := next((each for each in METRICS.values() if value in (each, each.function)), None):
+        return metric
     if isinstance(value, Metric):
         return value if value.code else own_metric(value.name, hold_code(value, value.function))
     return own_metric(getattr(value, "__name__", type(value).__name__), hold_code(value, value))
@@ -102,10 +102,10 @@ def hold_metric(value: Metric | Callable[..., Any]) -> Metric:
 
 def _check(metric: Metric) -> None:
     _check_signature(metric)
-    least, greatest = metric.range
+    minimum, maximum = metric.range
     unknown = sorted(set(metric.needs) - set(get_args(Need)))
     refused = {
-        "its range is empty; write the lowest score first": not least < greatest,
+        "its range is empty; write the lowest score first": not minimum < maximum,
         f"direction is one of {', '.join(_DIRECTIONS)}": metric.direction not in _DIRECTIONS,
         "undefined is `convention` or `skip`": metric.undefined not in ("convention", "skip"),
         f"needs names {', '.join(unknown)}; known: {', '.join(get_args(Need))}": bool(unknown),
@@ -122,13 +122,13 @@ def _check(metric: Metric) -> None:
 
 
 def _check_signature(metric: Metric) -> None:
-    found = inspect.signature(metric.function).parameters
-    if next(iter(found), "") != "block" or metric.input not in BLOCKS:
+    parameters = inspect.signature(metric.function).parameters
+    if next(iter(parameters), "") != "block" or metric.input not in BLOCKS:
         blocks = "`block: JudgedBlock`, `block: RatingsBlock` or `block: CatalogueBlock`"
         raise ValueError(f"annotate its first parameter as {blocks}")
     if metric.per == "dataset":
         raise ValueError("it returns one number; return an array of a number per query")
-    if wrong := [key for key, other in found.items() if key != "block" and other.kind is not other.KEYWORD_ONLY]:
+    if wrong := [key for key, other in parameters.items() if key != "block" and other.kind is not other.KEYWORD_ONLY]:
         raise ValueError(f"its parameter {wrong[0]!r} is to stand behind a `*`, as in (block, *, k)")
     if untyped := [name for name, parameter in metric.parameters.items() if not parameter_kind(parameter.type)]:
         raise ValueError(f"annotate its parameter {untyped[0]!r} as float, str, a Literal of words or tuple[int, ...]")
@@ -174,35 +174,35 @@ class _OwnFunction:
             raise MetricError(reason_of(error, self._key[0].file)) from error
 
     def _checked(self, found: Any, n_queries: int) -> Floats:
-        least, greatest = self._key[2]
+        minimum, maximum = self._key[2]
         if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiub":
             kind = f"an array of {found.dtype}" if isinstance(found, np.ndarray) else f"a {type(found).__name__}"
             raise MetricError(f"returned {kind}; return an array of numbers")
         if found.shape != (n_queries,):
             raise MetricError(f"returned the shape {found.shape} for {n_queries} queries; return ({n_queries},)")
         values = found.astype(np.float64)
-        wrong = np.isinf(values) | (values < least - _slack(least)) | (values > greatest + _slack(greatest))
+        wrong = np.isinf(values) | (values < minimum - _slack(minimum)) | (values > maximum + _slack(maximum))
         if wrong.any():
-            ends = f"{least:g} to {greatest:g}"
+            ends = f"{minimum:g} to {maximum:g}"
             advice = "return NaN where it is undefined, or give its Metric another range"
             raise MetricError(f"returned {values[wrong][0]:g}, and its range is {ends}; {advice}")
-        return np.clip(values, least, greatest)
+        return np.clip(values, minimum, maximum)
 
 
 class _OwnSum(_OwnFunction):
     def terms(self, block: JudgedBlock, **parameters: Any) -> Terms:
-        found = self._called(self._function.terms, block, parameters)
-        if not isinstance(found, Terms):
-            raise MetricError(f"returned a {type(found).__name__}; return Terms, or remove @from_terms")
-        if found.terms.shape != block.ranks.shape:
-            shapes = f"terms of shape {found.terms.shape} for ranks of {block.ranks.shape}"
+        result = self._called(self._function.terms, block, parameters)
+        if not isinstance(result, Terms):
+            raise MetricError(f"returned a {type(result).__name__}; return Terms, or remove @from_terms")
+        if result.terms.shape != block.ranks.shape:
+            shapes = f"terms of shape {result.terms.shape} for ranks of {block.ranks.shape}"
             raise MetricError(f"returned {shapes}; return a term for each rank, 0 where padded")
-        return found
+        return result
 
 
 def _loaded_again(kind: type[_OwnFunction], place: CodePlace, name: str, range: tuple[float, float]) -> _OwnFunction:
-    found = load_code(place)
-    return kind(place, name, found.function if isinstance(found, Metric) else found, range)
+    loaded = load_code(place)
+    return kind(place, name, loaded.function if isinstance(loaded, Metric) else loaded, range)
 
 
 def _rebuilt(

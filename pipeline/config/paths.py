@@ -39,23 +39,23 @@ def parse_reference(text: str, models: Collection[str], words: Sequence[str] = W
     """
     if text in models:
         return Reference(text, None, text)
-    own, record, model = split_reference(text)
-    if own and (model or record in models):
+    prefix, record, model = split_reference(text)
+    if prefix and (model or record in models):
         other = f"{record}{model}"
-        raise InputError(f"{text!r} names the same model and another one; write {other!r} or {own + 'accepted'!r}")
+        raise InputError(f"{text!r} names the same model and another one; write {other!r} or {prefix + 'accepted'!r}")
     if model == "#" or not record:
         raise InputError(f"{text!r} lacks a record or a model; write it as in accepted#bm25")
     if not (record in WORDS or _RECORD.fullmatch(record) or is_path(record)):
-        known = suggestion(record, [*words, *models])
-        raise InputError(f"{record!r} is not a model, an evaluation id or a path (with a slash){known}")
+        hint = suggestion(record, [*words, *models])
+        raise InputError(f"{record!r} is not a model, an evaluation id or a path (with a slash){hint}")
     return Reference(text, record, model.removeprefix("#") or None)
 
 
 def split_reference(text: str) -> tuple[str, str, str]:
     """Return `self@` or nothing, the record, and `#model` or nothing."""
-    own = _SELF if text.startswith(_SELF) else ""
-    record, mark, model = text.removeprefix(own).rpartition("#")
-    return (own, record, f"{mark}{model}") if mark else (own, model, "")
+    prefix = _SELF if text.startswith(_SELF) else ""
+    record, mark, model = text.removeprefix(prefix).rpartition("#")
+    return (prefix, record, f"{mark}{model}") if mark else (prefix, model, "")
 
 
 def is_path(record: str) -> bool:
@@ -122,15 +122,15 @@ def search(
         ValueError: The template is wrong.
     """
     if is_url(template):
-        where = " under `replicates`" if word == "replicate" else ""
-        raise ValueError(f"{word}s are searched for in local folders only; list them by name{where}")
+        key_hint = " under `replicates`" if word == "replicate" else ""
+        raise ValueError(f"{word}s are searched for in local folders only; list them by name{key_hint}")
     literal = {key: value and glob.escape(value) for key, value in words.items()}
     pattern = os.path.normpath(fill(template, {**literal, "replicate": "*", word: _FOUND}))
     if _FOUND not in pattern:
         raise ValueError(f"{template!r} has no {{{word}}} to find {word}s by; write it in place of the name")
     shape = re.compile(_regex(pattern))
-    found = glob.glob(pattern.replace(_FOUND, "*"), root_dir=directory)  # noqa: PTH207 (Path.glob takes no absolute ones)
-    for file in sorted(found):
+    files = glob.glob(pattern.replace(_FOUND, "*"), root_dir=directory)  # noqa: PTH207 (Path.glob takes no absolute ones)
+    for file in sorted(files):
         if match := shape.fullmatch(file):
             yield match["name"], absolute(file, directory)
 
@@ -175,8 +175,8 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
     if metrics:
         from rankledger.pipeline.support.own_code import code_file  # here, because few configs name code
     for name in metrics:
-        value, beside = document.value(("metrics", name)), document.origin(("metrics", name)).directory
-        if isinstance(value, str) and (file := code_file(value, beside)):
+        value, directory_of = document.value(("metrics", name)), document.origin(("metrics", name)).directory
+        if isinstance(value, str) and (file := code_file(value, directory_of)):
             moved = str(file) if Path(value).is_absolute() else os.path.relpath(file, directory)
             metrics[name] = f"{moved}:{value.rpartition(':')[2]}".replace("$", "$$")
     gates = raw.get("gates")
@@ -184,11 +184,11 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
         holder, path = _mapping(gate), ("gates", position, "against")
         text, value = holder.get("against"), document.value(path)
         if isinstance(text, str) and isinstance(value, str) and value not in _mapping(document.data.get("models")):
-            own, record, model = split_reference(text)
-            if is_path(meant := split_reference(value)[1]) and _is_relative(meant):
+            prefix, record, model = split_reference(text)
+            if is_path(record_path := split_reference(value)[1]) and _is_relative(record_path):
                 start = os.path.relpath(document.origin(path).directory, directory)
                 moved = _joined(start, record)
-                holder["against"] = f"{own}{moved if is_path(moved) else f'./{moved}'}{model}"
+                holder["against"] = f"{prefix}{moved if is_path(moved) else f'./{moved}'}{model}"
     return raw
 
 

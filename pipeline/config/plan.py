@@ -178,14 +178,16 @@ def _check_needs(planning: Planning, planned: PlannedDataset) -> None:
 
 def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
     """Find scores with the name of another measure, because tables and MLflow know measures by name."""
-    known: dict[str, tuple[Measure, str]] = {}
+    first_of: dict[str, tuple[Measure, str]] = {}
     pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.weighted)
     for dataset in sorted(datasets, key=lambda dataset: dataset.kind == "scores"):
         for measure in dataset.measures:
             key = ("logs",) if kind_of(measure) == "logs" else ("scores", str(measure))
-            first, where = known.setdefault(measure.key, (measure, dataset.name))
+            first, dataset_name = first_of.setdefault(measure.key, (measure, dataset.name))
             if first != measure and dataset.kind == "scores":
-                message = f"has the name of another measure, {first} of the dataset {where!r}; choose another name"
+                message = (
+                    f"has the name of another measure, {first} of the dataset {dataset_name!r}; choose another name"
+                )
                 planning.find(("datasets", dataset.name, *key), message)
             for other in pooled if kind_of(measure) == "scores" else ():
                 if str(measure).startswith(f"{other}."):
@@ -196,10 +198,10 @@ def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> Non
 def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
     """Warn of measures without a mean over datasets, because datasets define them by another `relevant`."""
     if planning.config.pooled:
-        meant: dict[str, set[Measure]] = {}
+        measures_of: dict[str, set[Measure]] = {}
         for measure in (measure for dataset in datasets for measure in dataset.measures):
-            meant.setdefault(str(measure), set()).add(measure)
-        unlike = [name for name, found in meant.items() if len(found) > 1]
+            measures_of.setdefault(str(measure), set()).add(measure)
+        unlike = [name for name, measures in measures_of.items() if len(measures) > 1]
         if unlike:
             listed = ", ".join(unlike)
             planning.warn(("pooled",), f"{listed}: not pooled, as datasets differ in `relevant`; write rel=… to pool")
@@ -221,12 +223,12 @@ def _plan_models(
         planning.find(("models",), f"{n_tasks} are more than {_MOST_TASKS:,} evaluations; split the config")
         planning.refuse()
     listed = {name: _outputs(planning, name, name) for name in entries if name != EVERYTHING}
-    found = _search(planning, datasets, listed) if EVERYTHING in entries else {}
-    outputs = listed | found
+    searched = _search(planning, datasets, listed) if EVERYTHING in entries else {}
+    outputs = listed | searched
     models: dict[str, Model] = {}
     for name, model in entries.items():
         _check_entry(planning, name, model)
-        models |= dict.fromkeys(found if name == EVERYTHING else [name], model)
+        models |= dict.fromkeys(searched if name == EVERYTHING else [name], model)
     allowed = {
         (entry, dataset)
         for entry in entries
@@ -290,17 +292,21 @@ def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
 
 def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, _Outputs]) -> None:
     for dataset in datasets:
-        here = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
-        families = [model for model, files in here.items() if any(files)]
+        present = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
+        families = [model for model, files in present.items() if any(files)]
         for measure in dataset.measures:
             message = ""
             if measure.metric.input in ("rankings", "outputs"):
                 named = str(measure.parameters["model"])
-                found = [model for model in {named.replace("{model}", own): "" for own in here} if model in here]
+                named_here = [
+                    model
+                    for model in {named.replace("{model}", candidate): "" for candidate in present}
+                    if model in present
+                ]
                 compares = f"{measure} compares with {named!r}"
-                if not found:
-                    message = f"{compares}, but no model here has that name{suggestion(named, here)}"
-                elif any(model in families for model in found):
+                if not named_here:
+                    message = f"{compares}, but no model here has that name{suggestion(named, present)}"
+                elif any(model in families for model in named_here):
                     message = f"{compares}, which has replicates; name a model with one output"
             if not message and families and measure.moments is not None:
                 message = f"{measure} cannot be averaged over the replicates of {families[0]!r}; remove one of them"
@@ -326,11 +332,11 @@ def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] 
             replicate: planning.source(path, file, {**words, "replicate": replicate or "*"}, dataset.output_columns)
             for replicate in replicates
         }
-        found = {replicate: output for replicate, output in filled.items() if output}
+        outputs_here = {replicate: output for replicate, output in filled.items() if output}
         if file.select and dataset.kind != "scores":
             planning.find((*path, "select"), f"`select` has no effect on {dataset.kind}; remove it")
-        if found and dataset.kind in kinds:
-            outputs[name] = found
+        if outputs_here and dataset.kind in kinds:
+            outputs[name] = outputs_here
     return outputs
 
 
@@ -356,8 +362,8 @@ def _replicates(
         planning.find((*path, "select"), message)
         return []
     if planning.recorded is not None:
-        known = [model for dataset, model in planning.recorded if model_of((dataset, model)) == task]
-        return [model.name for model in known if isinstance(model, Replicate)]
+        recorded = [model for dataset, model in planning.recorded if model_of((dataset, model)) == task]
+        return [model.name for model in recorded if isinstance(model, Replicate)]
     try:
         return [name for name, _ in search(file.path, words, planning.directory(path), "replicate")]
     except ValueError as error:
@@ -376,7 +382,7 @@ def _search(
     if templates and not matches and len(planning.findings) == n_findings:
         searched = ", ".join(dict.fromkeys(map(str, templates)))
         planning.find(("models", EVERYTHING), f"no file matches {searched}; fix the path or list the models")
-    outputs = {file.path for files in listed.values() for own in files.values() for file in own.values()}
+    outputs = {file.path for files in listed.values() for replicates in files.values() for file in replicates.values()}
     kinds: dict[str, set[Kind]] = {}
     for kind, model, file in matches:
         if model not in listed and file not in outputs:
@@ -394,10 +400,10 @@ def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
                     yield dataset.kind, model, output.path
             continue
         try:
-            for model, where in search(file.path, words, planning.directory(path)):
+            for model, path_found in search(file.path, words, planning.directory(path)):
                 if not is_printable(model):
-                    raise ValueError(f"found {where!r}, a model whose name cannot be printed; rename the file")
-                yield dataset.kind, model, where
+                    raise ValueError(f"found {path_found!r}, a model whose name cannot be printed; rename the file")
+                yield dataset.kind, model, path_found
         except ValueError as error:
             planning.find((*path, "path"), str(error))
 
@@ -411,8 +417,8 @@ def _plan_comparison(
     baselines, is_all_pairs = section.baselines, section.baseline == _ALL_PAIRS
     for name in baselines:
         if name not in models and not is_all_pairs:
-            known = suggestion(name, [*models, _ALL_PAIRS])
-            planning.find(("comparison", "baseline"), f"unknown model {name!r}{known}")
+            hint = suggestion(name, [*models, _ALL_PAIRS])
+            planning.find(("comparison", "baseline"), f"unknown model {name!r}{hint}")
     if is_all_pairs and len(models) > _MANY:
         pairs = f"all pairs of {len(models)} models are {len(models) * (len(models) - 1) // 2} comparisons"
         planning.warn(("comparison", "baseline"), f"{pairs}, so the correction is strict; name a baseline instead")
@@ -422,19 +428,19 @@ def _plan_comparison(
     lines = section.measures
     every = [measure for dataset in datasets for measure in dataset.measures if measure.metric.per == "query"]
     chosen = every if lines is None else choose_measures(planning, ("comparison", "measures"), lines, datasets)
-    here = {
+    models_of = {
         dataset.name: [*dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name)]
         for dataset in datasets
     }
-    for dataset, found in here.items():
-        if len(found) > 1 and not is_all_pairs and not set(baselines).intersection(found):
-            message = f"{', '.join(baselines)} has no output on {dataset}, so its {len(found)} models are not compared"
-            listed = ", ".join([*baselines, found[0]])
+    for dataset, names in models_of.items():
+        if len(names) > 1 and not is_all_pairs and not set(baselines).intersection(names):
+            message = f"{', '.join(baselines)} has no output on {dataset}, so its {len(names)} models are not compared"
+            listed = ", ".join([*baselines, names[0]])
             planning.warn(
                 ("comparison", "baseline"), f"{message}. Set baseline: [{listed}], or another model of {dataset}"
             )
     return PlannedComparison(
-        pairs={name: _pairs(baselines, found) for name, found in here.items()},
+        pairs={name: _pairs(baselines, names) for name, names in models_of.items()},
         measures={
             dataset.name: tuple(measure for measure in dataset.measures if measure in chosen) for dataset in datasets
         },
@@ -459,9 +465,11 @@ def _plan_lead(
     if len(chosen) > 1:
         planning.find(("lead",), f"{line} is {len(chosen)} measures: {', '.join(map(str, chosen))}; write one")
     for measure in chosen if comparison else ():
-        own = [dataset.name for dataset in datasets if measure in dataset.measures]
+        with_measure = [dataset.name for dataset in datasets if measure in dataset.measures]
         lacking = [
-            name for name in own if comparison and comparison.pairs[name] and measure not in comparison.measures[name]
+            name
+            for name in with_measure
+            if comparison and comparison.pairs[name] and measure not in comparison.measures[name]
         ]
         if lacking:
             on = f"models are not compared by {measure} on {', '.join(lacking)}"
@@ -479,16 +487,16 @@ def markers(loaded: Loaded, planned: Plan) -> Mapping[OutputKey, str]:
     config = loaded.config
     if config.nightly.ready in (EXISTS, STABLE):
         return {}
-    found = {}
+    paths = {}
     for task in planned.tasks:
-        own = {**config.datasets[task.dataset].keys, **planned.models[task.model].keys}
-        words = {"dataset": task.dataset, "date": planned.date, **own, "model": task.model}
+        variables = {**config.datasets[task.dataset].keys, **planned.models[task.model].keys}
+        words = {"dataset": task.dataset, "date": planned.date, **variables, "model": task.model}
         words |= {"replicate": task.replicate} if task.replicate else {}
         try:
-            found[task.key] = fill(config.nightly.ready, words)
+            paths[task.key] = fill(config.nightly.ready, words)
         except ValueError as error:
             loaded.document.refuse([(("nightly", "ready"), str(error))])
-    return found
+    return paths
 
 
 def unlisted_replicates(loaded: Loaded) -> list[tuple[KeyPath, str]]:
@@ -567,8 +575,8 @@ def plan(
         if text:
             planning.warn(("conventions",), f"{', '.join(measures)}: {text}")
     practical_difference = {
-        str(measure): least
-        for line, least in planning.config.practical_difference.items()
+        str(measure): margin
+        for line, margin in planning.config.practical_difference.items()
         for measure in choose_one_line(planning, ("practical_difference", line), line, there)
     }
     gates: tuple[PlannedGate, ...] = ()

@@ -135,8 +135,8 @@ class _GatePlanner:
         if reference.record in _REFUSED:
             self.planning.find(path, "the last evaluation may be a bad night; write last_passed or accepted")
         if reference.record in ("last_passed", "accepted") and reference.model not in (None, *self._known()):
-            known = suggestion(str(reference.model), self._known())
-            self.planning.warn(path, f"no model of this config is or was {reference.model!r}{known}")
+            hint = suggestion(str(reference.model), self._known())
+            self.planning.warn(path, f"no model of this config is or was {reference.model!r}{hint}")
         if reference.record is not None and is_path(reference.record):
             return replace(reference, record=absolute(reference.record, self.planning.directory(path)))
         return reference
@@ -162,13 +162,13 @@ class _GatePlanner:
 
     def _check_left_out(self, tasks: Sequence[tuple[str, str]], against: Reference | None) -> None:
         if self.gate.kind == "extra":
-            wanted = "it has no `extra` file; add it to the model"
+            reason = "it has no `extra` file; add it to the model"
         else:
-            beside = f" with {against.text!r}" if against and against.record is None else ""
-            wanted = f"it is not evaluated{beside} on these datasets; name another, or fix its outputs"
+            comparison = f" with {against.text!r}" if against and against.record is None else ""
+            reason = f"it is not evaluated{comparison} on these datasets; name another, or fix its outputs"
         for position, model in enumerate(self.gate.models):
             if model != EVERYTHING and model not in [task[1] for task in tasks]:
-                self.planning.find(self._at("models", position), f"the model {model!r} is not judged: {wanted}")
+                self.planning.find(self._at("models", position), f"the model {model!r} is not judged: {reason}")
         for position, dataset in enumerate(self.gate.datasets):
             if dataset != EVERYTHING and dataset not in [task[0] for task in tasks]:
                 message = f"nothing is judged on {dataset!r}: it lacks the measure or the models; name another"
@@ -177,7 +177,7 @@ class _GatePlanner:
         if self.gate.kind == "extra" and tasks and skipped and EVERYTHING in self.gate.models:
             self.planning.warn(self._at("models"), f"not judged because they have no `extra`: {', '.join(skipped)}")
         if not tasks and self.gate.models == self.gate.datasets == (EVERYTHING,):
-            self.planning.find(self.path, f"no model is judged: {wanted}")
+            self.planning.find(self.path, f"no model is judged: {reason}")
 
     def _check_slices(self, tasks: Sequence[tuple[str, str]], measures: Sequence[Measure]) -> None:
         unsliced = [measure for measure in measures if not measure.has_slices]
@@ -186,11 +186,11 @@ class _GatePlanner:
             self.planning.find(self._at("slices"), message)
         for position, column in enumerate(self.gate.slices):
             for name in dict.fromkeys(task[0] for task in tasks):
-                known = self.datasets[name].slices
-                if column not in known:
+                columns = self.datasets[name].slices
+                if column not in columns:
                     message = f"the dataset {name!r} has no slices by {column!r}"
                     advice = "; a column of its queries table must be named in `slices`, too"
-                    self.planning.find(self._at("slices", position), message + (suggestion(column, known) or advice))
+                    self.planning.find(self._at("slices", position), message + (suggestion(column, columns) or advice))
 
     def _at(self, *keys: str | int) -> KeyPath:
         return (*self.path, *keys)
@@ -259,5 +259,5 @@ def _find_missing_version(name: str, model: Model, families: Collection[str]) ->
     elif model.model_uri is None:
         yield f"`model_uri` must name the version that made the outputs; add it, as in {example}"
     elif not re.fullmatch(re.escape(model.promote.model) + "/[1-9][0-9]*", model.model_uri):
-        found = f"model_uri is {model.model_uri}, which is no version of {model.promote.model} by number"
-        yield f"{found}; write it as {example}"
+        problem = f"model_uri is {model.model_uri}, which is no version of {model.promote.model} by number"
+        yield f"{problem}; write it as {example}"

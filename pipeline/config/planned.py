@@ -177,8 +177,8 @@ class Planning:
             return False
 
     def words(self, dataset: str, entry: str | None = None) -> dict[str, str | None]:
-        own = self.config.models[entry].keys if entry else {}
-        return {"dataset": dataset, "date": self.date, **self.config.datasets[dataset].keys, **own}
+        variables = self.config.models[entry].keys if entry else {}
+        return {"dataset": dataset, "date": self.date, **self.config.datasets[dataset].keys, **variables}
 
     def source(
         self, path: KeyPath, file: File, words: Mapping[str, str | None], columns: Columns | None = None
@@ -190,27 +190,27 @@ class Planning:
             self.find((*path, "path"), str(error))
             return None
         self._check_format(path, file.format)
-        names = {str(ours): name for ours, name in {**(columns or {}), **file.columns}.items()}
+        names = {str(column): name for column, name in {**(columns or {}), **file.columns}.items()}
         if held := self.held.get(filled):
             return Source(held.name, "memory", names, held=held)
-        where = absolute(filled, self.directory(path))
-        self.places.setdefault(where, self._document.finding((*path, "path"), ""))
+        location = absolute(filled, self.directory(path))
+        self.places.setdefault(location, self._document.finding((*path, "path"), ""))
         select = dict(file.select) if isinstance(file, OutputFile) else {}
         for label, text in select.items():
             try:
                 select[label] = fill(text, words)
             except ValueError as error:
                 self.find((*path, "select", label), str(error))
-        return Source(where, file.format, names, math.inf if file.allow_large else Source.large, select=select)
+        return Source(location, file.format, names, math.inf if file.allow_large else Source.large, select=select)
 
     def _check_format(self, path: KeyPath, name: str | None) -> None:
         if name is None or name in FORMATS or self._roles is not None:
             return
         from rankledger.pipeline.support.own_code import installed  # here, because most formats are ours
 
-        known = [*FORMATS, *installed(FORMATS_GROUP)]
-        if name not in known:
-            self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, known)}")
+        formats = [*FORMATS, *installed(FORMATS_GROUP)]
+        if name not in formats:
+            self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, formats)}")
 
     def tables(self, dataset: str, judgments: Source) -> dict[str, Source]:
         if judgments.held is not None:
@@ -251,8 +251,8 @@ def choose_measures(
 ) -> tuple[Measure, ...]:
     """Return the measures of lines. Unknown measures and those without query scores are findings."""
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
-    found = [choose_one_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
-    return tuple(dict.fromkeys(measure for measures in found for measure in measures))
+    chosen = [choose_one_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
+    return tuple(dict.fromkeys(measure for measures in chosen for measure in measures))
 
 
 def choose_one_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
@@ -276,8 +276,8 @@ def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequen
     for measure in measures or planning.measures(path, line):
         named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
         if not named and planning.knows_suites:
-            meant = suggestion(str(measure), list(dict.fromkeys(map(str, there))))
-            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of them{meant}")
+            hint = suggestion(str(measure), list(dict.fromkeys(map(str, there))))
+            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of them{hint}")
         else:
             chosen += named
     return chosen

@@ -535,13 +535,13 @@ def _is_of_scores(dataset: object) -> bool:
 
 
 def _section_at(path: KeyPath) -> type[Section]:
-    found: type[Section] = ConfigFile
+    section: type[Section] = ConfigFile
     keys = iter(path)
     for key in keys:
-        found = next(_sections_in(found.model_fields[str(key)].annotation), found)
+        section = next(_sections_in(section.model_fields[str(key)].annotation), section)
         if key in ("datasets", "models", "scores", "outputs", "gates", "notify"):
             next(keys, None)  # a name, or a place in the list
-    return found
+    return section
 
 
 def _sections_in(annotation: object) -> Iterator[type[Section]]:

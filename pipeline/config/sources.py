@@ -283,8 +283,8 @@ class Score(Section):
 
     def measure(self, name: str) -> Measure:
         """Return the score of a name as a measure. Raise ValueError if the range is empty."""
-        least, greatest = self.range
-        ends = (-math.inf if least is None else least, math.inf if greatest is None else greatest)
+        minimum, maximum = self.range
+        ends = (-math.inf if minimum is None else minimum, math.inf if maximum is None else maximum)
         return external_measure(name, self.direction, ends)
 
     @model_validator(mode="after")

@@ -211,13 +211,13 @@ def _interval(value: object) -> timedelta:
 
 
 def _bytes(value: object) -> int:
-    found = re.fullmatch(r"(-?[0-9]{1,99})(?:\.([0-9]))? ?([kKMGT]i?)?B?", str(value).strip())
-    if isinstance(value, bool | float) or found is None:
+    match = re.fullmatch(r"(-?[0-9]{1,99})(?:\.([0-9]))? ?([kKMGT]i?)?B?", str(value).strip())
+    if isinstance(value, bool | float) or match is None:
         raise ValueError(f"found {shown(value)}; write a number of bytes, or one with a unit, such as 512MiB or 2GiB")
-    whole, tenths, unit = found.groups()
+    units, tenths, unit = match.groups()
     base, power = 1024 if unit and unit.endswith("i") else 1000, " KMGT".index((unit or " ")[0].upper())
-    n_bytes: int = (10 * int(whole) + int(tenths or 0)) * base**power // 10
-    if whole.startswith("-"):
+    n_bytes: int = (10 * int(units) + int(tenths or 0)) * base**power // 10
+    if units.startswith("-"):
         raise ValueError(f"found {shown(value)}, which is below 0; write at least 128MiB")
     if n_bytes < _LEAST_BYTES:
         raise ValueError(f"found {shown(value)}, which is {n_bytes:,} bytes; write at least 128MiB")
@@ -249,8 +249,8 @@ def _profile(name: str) -> str:
 def checked_jobs(jobs: int) -> int:
     """Return a number of workers. Raise ValueError if it is 0, below -2, or above 1,000."""
     if not (jobs in (-1, -2) or 1 <= jobs <= _MOST_JOBS):
-        wanted = f"a number of workers from 1 to {_MOST_JOBS:,}, or -1 for one per CPU, -2 for one fewer"
-        raise ValueError(f"found {jobs}; write {wanted}")
+        expected = f"a number of workers from 1 to {_MOST_JOBS:,}, or -1 for one per CPU, -2 for one fewer"
+        raise ValueError(f"found {jobs}; write {expected}")
     return jobs
 
 

@@ -109,8 +109,8 @@ def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
         elif each is firsts[each.message]:
             lines.append(f"{each} (and {further:,} more like it)")
     shown = lines[:_MOST_LINES]
-    left = len(lines) - len(shown) + n_further
-    return [*shown, f"and {left:,} more errors; fix these first"] if left else shown
+    n_left = len(lines) - len(shown) + n_further
+    return [*shown, f"and {n_left:,} more errors; fix these first"] if n_left else shown
 
 
 @dataclass
@@ -258,14 +258,14 @@ class _Builder:
             self._refuse(node, path, f"{node.value!r} cannot be read as {_shown(node.tag)}; quote it")
         else:
             if surprise is not None:
-                meant = f"{int(node.value.replace('_', ''))} or {value}" if surprise == " (octal)" else value
-                message = f"found {node.value}, which YAML reads as {value}{surprise}; write {meant}"
+                intended = f"{int(node.value.replace('_', ''))} or {value}" if surprise == " (octal)" else value
+                message = f"found {node.value}, which YAML reads as {value}{surprise}; write {intended}"
                 self._refuse(node, path, f"{message}, or quote it for a text: '{node.value}'")
         return value
 
     def _mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Value]:
         lines: dict[str, int] = {}
-        own: dict[str, yaml.Node] = {}
+        nodes: dict[str, yaml.Node] = {}
         self._take(len(node.value), node.start_mark.line + 1)
         for key_node, value_node in node.value:
             key = _join_pairs(key_node.value) if isinstance(key_node, yaml.ScalarNode) else key_node.value
@@ -273,13 +273,13 @@ class _Builder:
                 self._refuse(key_node, path, _key_message(key_node))
             elif _HALF.search(key):
                 self._refuse(key_node, path, f"the key {key!r} contains half of a surrogate pair; write another")
-            elif key in own:
+            elif key in nodes:
                 self._refuse(key_node, path, f"duplicate key '{key}' (first on line {lines[key]}); keep one")
             else:
-                lines[key], own[key] = key_node.start_mark.line + 1, value_node
-        merge_node = own.pop("<<", None)
+                lines[key], nodes[key] = key_node.start_mark.line + 1, value_node
+        merge_node = nodes.pop("<<", None)
         brought = {} if merge_node is None else self._brought(merge_node, path)
-        for key, value_node in own.items():  # no comprehension: its frames would count as calls within each other
+        for key, value_node in nodes.items():  # no comprehension: its frames would count as calls within each other
             brought[key] = self.build(value_node, (*path, key), lines[key])
         return brought
 

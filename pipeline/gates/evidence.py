@@ -101,15 +101,15 @@ class Evidence:
         """Return the evidence of an evaluation. `earlier` has the fields that need earlier evaluations."""
         counted = scores if any(gate.settings.kind == "complete" for gate in plan.gates) else ()
         missing, unscored = {}, []
-        for own in counted:
-            lacking, n_gone = samples[own.dataset].lacking, len(earlier["gone"].get(own.dataset, ()))
-            missing[own.dataset, own.model] = inputs.missing_share(own, lacking, n_gone)
-            if (lacking(own) & ~own.missing).any():
-                unscored.append((own.dataset, own.model))
+        for scored in counted:
+            lacking, n_gone = samples[scored.dataset].lacking, len(earlier["gone"].get(scored.dataset, ()))
+            missing[scored.dataset, scored.model] = inputs.missing_share(scored, lacking, n_gone)
+            if (lacking(scored) & ~scored.missing).any():
+                unscored.append((scored.dataset, scored.model))
         return cls(
             samples=samples,
             rule=rule,
-            query_ids={own.dataset: own.query_ids for own in scores},
+            query_ids={scored.dataset: scored.query_ids for scored in scores},
             missing=missing,
             unscored=unscored,
             lengths=inputs.lengths,
@@ -207,14 +207,14 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
     if not errors:
         return ""
     which = f"{len(errors)} of {len(gates)} gates use intervals" if len(gates) > 1 else "the gate uses an interval"
-    most = min(1.0, math.fsum(errors))
-    often = f"a gate fails by chance in at most {_percent(most)} of nights"
-    said = f"false alarms: {which}; with every model exactly at its limits, {often}"
+    rate = min(1.0, math.fsum(errors))
+    often = f"a gate fails by chance in at most {_percent(rate)} of nights"
+    text = f"false alarms: {which}; with every model exactly at its limits, {often}"
     if len(errors) == 1 or any(gate.n_sharing > 1 for gate in gates):
-        return said
+        return text
     independent = _percent(1 - math.prod(1 - error for error in errors))
-    lower = f"gates_error_rate: per_night lowers this to {_percent(most / len(errors))}"
-    return f"{said} ({independent} if gates err independently); {lower}"
+    lower = f"gates_error_rate: per_night lowers this to {_percent(rate / len(errors))}"
+    return f"{text} ({independent} if gates err independently); {lower}"
 
 
 def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], confidence: float) -> Iterator[str]:
@@ -271,21 +271,21 @@ def count_look(
         The looks spent, this one included, or None if unknown; a note; and False if the looks are spent or unknown,
         so that the verdicts are inconclusive.
     """
-    of, digest = looks.changed_outputs, _digest(gate, subjects, evidence)
+    n_looks, digest = looks.changed_outputs, _digest(gate, subjects, evidence)
     if isinstance(evidence.looks, str):
-        unknown = f"unknown how many of {of} looks are spent: {evidence.looks}"
+        unknown = f"unknown how many of {n_looks} looks are spent: {evidence.looks}"
         return (None, unknown, False) if digest else (None, "", True)
     spent = _counting(gate, evidence.looks.get((gate.name, *subjects[0][:2]), {}), evidence.night)
     n_spent = len(spent)
     if not digest:
-        return LookCount(n_spent, of), "", True
+        return LookCount(n_spent, n_looks), "", True
     if digest in spent:
-        note = f"these scores were compared before: {n_spent} of {of} looks spent"
-        return LookCount(n_spent, of, digest), note, True
-    if n_spent >= of:
-        advice = f"all {of} looks are spent, the last on {max(spent.values())}"
-        return LookCount(n_spent, of), f"{advice}; set looks.since to a later day to renew them", False
-    return LookCount(n_spent + 1, of, digest), f"look {n_spent + 1} of {of}", True
+        note = f"these scores were compared before: {n_spent} of {n_looks} looks spent"
+        return LookCount(n_spent, n_looks, digest), note, True
+    if n_spent >= n_looks:
+        advice = f"all {n_looks} looks are spent, the last on {max(spent.values())}"
+        return LookCount(n_spent, n_looks), f"{advice}; set looks.since to a later day to renew them", False
+    return LookCount(n_spent + 1, n_looks, digest), f"look {n_spent + 1} of {n_looks}", True
 
 
 def looks_after(
@@ -317,15 +317,15 @@ def _counting(gate: PlannedGate, days: Mapping[str, str], night: date) -> dict[s
 def _digest(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> str:
     """Return a digest of margin, slices and the scores of both models. Empty if they score alike on all queries."""
     margin, slices = gate.settings.margin, gate.settings.slices
-    digest, same = hashlib.sha256(repr((margin, isinstance(margin, Share), slices)).encode()), True
+    digest, is_same = hashlib.sha256(repr((margin, isinstance(margin, Share), slices)).encode()), True
     for dataset, model, measure in subjects:
         baseline = evidence.baselines[gate.name, dataset, model].key
         contributions = evidence.samples[dataset].contributions
-        ours, theirs = contributions[model, measure], contributions[baseline, measure]
+        first, second = contributions[model, measure], contributions[baseline, measure]
         digest.update(f"{measure}\n".encode())
-        for side in (ours, theirs):
+        for side in (first, second):
             digest.update(side.numerators.tobytes())
             digest.update(side.denominators.tobytes())
-        same &= np.array_equal(ours.numerators, theirs.numerators, equal_nan=True)
-        same &= np.array_equal(ours.denominators, theirs.denominators)
-    return "" if same else digest.hexdigest()[:_DIGITS]
+        is_same &= np.array_equal(first.numerators, second.numerators, equal_nan=True)
+        is_same &= np.array_equal(first.denominators, second.denominators)
+    return "" if is_same else digest.hexdigest()[:_DIGITS]

@@ -47,15 +47,15 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
         return rule
     if any(figure.families for figure in figures):  # resamples of queries do not know how replicates vary
         return IntervalRule(rule.method, 1 - (1 - rule.confidence) / len(figures))
-    greatest = np.zeros(len(figures[0].resamples))
+    maxima = np.zeros(len(figures[0].resamples))
     for figure in figures:  # one by one: all of them side by side would be large
         if figure.std_error > 0:  # queries that all moved alike are nowhere but at their estimate
-            apart = np.abs(figure.resamples - figure.centre) / figure.std_error
-            np.maximum(greatest, np.where(np.isnan(apart), np.inf, apart), out=greatest)
-    reach = max(float(np.quantile(greatest, rule.confidence)), _NORMAL.inv_cdf((1 + rule.confidence) / 2))
+            distances = np.abs(figure.resamples - figure.centre) / figure.std_error
+            np.maximum(maxima, np.where(np.isnan(distances), np.inf, distances), out=maxima)
+    reach = max(float(np.quantile(maxima, rule.confidence)), _NORMAL.inv_cdf((1 + rule.confidence) / 2))
     # The level beyond which that share of further resamples is expected: the least of B resamples has the level 0, yet
     # 1 in B + 1 further ones would lie below it.
-    n_resamples = len(greatest)
+    n_resamples = len(maxima)
     tail = max(0.0, (_NORMAL.cdf(-reach) * (n_resamples + 1) - 1) / (n_resamples - 1))
     return IntervalRule(rule.method, min(1 - 2 * tail, _HIGHEST))
 
@@ -167,19 +167,19 @@ class CrashCount:
 
         `failing` is the one-sided error of showing it to be above, `passing` of showing it to be below.
         """
-        own = self.crashed / self.n if self.n else share
-        if own == share:
+        crash_share = self.crashed / self.n if self.n else share
+        if crash_share == share:
             return None
 
         def decides(n: int) -> bool:
-            grown = CrashCount(round(own * n), n, self.unit)
-            return grown.ends(passing)[1] < share if own < share else grown.ends(failing)[0] > share
+            grown = CrashCount(round(crash_share * n), n, self.unit)
+            return grown.ends(passing)[1] < share if crash_share < share else grown.ends(failing)[0] > share
 
         return least_count(decides, self.n)
 
     def __str__(self) -> str:
-        one = self.unit.removesuffix("s") if self.unit == "clusters" else "query"
-        return f"{self.crashed:,} of {self.n:,} {self.unit}" if self.crashed else f"no {one} of {self.n:,}"
+        unit = self.unit.removesuffix("s") if self.unit == "clusters" else "query"
+        return f"{self.crashed:,} of {self.n:,} {self.unit}" if self.crashed else f"no {unit} of {self.n:,}"
 
 
 def is_enough(figure: Resampled) -> bool:
@@ -210,8 +210,8 @@ class GateCheck:
     @property
     def unchanged(self) -> bool:
         """True if every difference is 0, on enough queries to say that the models are the same."""
-        same = self.baseline is not None and self.plain.mark == "degenerate" and abs(self.plain.estimate) <= _SAME
-        return same and self.plain.n_clusters >= LEAST_CLUSTERS
+        is_same = self.baseline is not None and self.plain.mark == "degenerate" and abs(self.plain.estimate) <= _SAME
+        return is_same and self.plain.n_clusters >= LEAST_CLUSTERS
 
     @property
     def trusted(self) -> bool:
@@ -290,11 +290,11 @@ class GateCheck:
 
     def n_needed(self, found: Found, limit: Limit) -> int | None:
         """Return the queries that would decide if the estimate stays. None if no number would."""
-        least = 1.0
+        minimum = 1.0
         if not (self.trusted or self.few or self.bounded) and self.plain.n_clusters:
             few = LEAST_CLUSTERS / self.plain.n_clusters
-            least = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few
-        times = self._times(found.ends, limit, least)
+            minimum = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few
+        times = self._times(found.ends, limit, minimum)
         return None if times is None else max(math.ceil(self.judged.n_queries * times), self.judged.n_queries + 1)
 
     def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
@@ -322,18 +322,18 @@ def reason_of(
             f"{name} is undefined: no query {'in common has scores of both models' if line.baseline else 'counts'}",
             [],
         )
-    said, details = f"{name} {_figures(line, found, limit)}", [found.level]
+    reason, details = f"{name} {_figures(line, found, limit)}", [found.level]
     if outcome == "inconclusive":
-        said = f"{said}: undecided, {_settling(line, found.ends, needed)}"
+        reason = f"{reason}: undecided, {_settling(line, found.ends, needed)}"
         details.append(_weakness(line) if found.ends[0] is not None else "")
     if outcome == "pass" and line.crashes and not line.unchanged:
         details.append(_unseen(line.crashes))
-    return said, [text for text in (*details, line.note) if text]
+    return reason, [text for text in (*details, line.note) if text]
 
 
 def _unseen(crashes: CrashCount) -> str:
-    _, most = crashes.ends(0.05)
-    could = f"up to {most:.1%} of all {crashes.unit} could ({format_level(0.95)})"
+    _, share = crashes.ends(0.05)
+    could = f"up to {share:.1%} of all {crashes.unit} could ({format_level(0.95)})"
     return f"a mean can hide large drops: {crashes} dropped by more than {CRASH:g}, so {could}"
 
 
@@ -346,8 +346,8 @@ def format_apart(
     numbers: Sequence[float], limit: float, write: Callable[[float, int], str] = write_decimals, digits: int = 4
 ) -> list[str]:
     """Format numbers with equally many digits, enough to tell them from a limit that they do not equal."""
-    apart = [number for number in numbers if abs(number - limit) > _SAME]
-    while digits < _MOST_DIGITS and any(write(number, digits) == write(limit, digits) for number in apart):
+    others = [number for number in numbers if abs(number - limit) > _SAME]
+    while digits < _MOST_DIGITS and any(write(number, digits) == write(limit, digits) for number in others):
         digits += 1
     return [write(number, digits) for number in numbers]
 
@@ -360,8 +360,8 @@ def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
     _, _, measure = line.subject
     difference, label, allowed = line.judged.estimate, line.baseline.name, f"{abs(limit.value):.12g}"
     if line.plain.mark == "degenerate" and abs(difference) <= _SAME:
-        same = f"is the same as of {label} on every query ({line.plain.n_queries:,})"
-        return f"{same}; {_asked(measure, limit.value, allowed, 0.0)}"
+        text = f"is the same as of {label} on every query ({line.plain.n_queries:,})"
+        return f"{text}; {_asked(measure, limit.value, allowed, 0.0)}"
     by = f"{_verbs(measure)[difference < 0]} by {found.written(difference, limit.value)}"
     return f"{by} against {label}; {_asked(measure, limit.value, allowed, difference)}"
 
@@ -384,8 +384,8 @@ def _from_share(line: GateCheck, share: float, found: Found) -> str:
         return f"{change}; {asked_for}, but the score there is {baseline}, which may be 0"
     side = "above" if (distance < 0) == lower else "below"
     kept = 1 + (share if lower == (line.theirs >= 0) else -share)
-    of = "that score" if line.theirs >= 0 else f"that score of {write_decimals(line.theirs)}"
-    return f"{change}; {asked_for}, and it is {found.written(distance, 0.0)} {side} {kept * 100:.12g}% of {of}"
+    score = "that score" if line.theirs >= 0 else f"that score of {write_decimals(line.theirs)}"
+    return f"{change}; {asked_for}, and it is {found.written(distance, 0.0)} {side} {kept * 100:.12g}% of {score}"
 
 
 def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> str:
@@ -481,14 +481,14 @@ def _failing_errors(
 
 def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Verdict:
     found_by = {limit: line.found(rule, limit) for limit in line.limits}
-    outcome, limit = worst([(line.outcome(found.ends, limit), limit) for limit, found in found_by.items()])
-    found = found_by[limit]
+    outcome, limit = worst([(line.outcome(judged.ends, limit), limit) for limit, judged in found_by.items()])
+    judged = found_by[limit]
     if outcome == "pass" and len(line.limits) > 1:  # each end decided it
         lows, highs = zip(*(each.ends for each in found_by.values()), strict=True)
-        found = replace(found, ends=(lows[0], highs[1]), failing_error=None, level="")
-    ends = found.ends
-    needed = line.n_needed(found, limit) if outcome == "inconclusive" else None
-    reason, details = reason_of(line, found, outcome, limit, needed)
+        judged = replace(judged, ends=(lows[0], highs[1]), failing_error=None, level="")
+    ends = judged.ends
+    needed = line.n_needed(judged, limit) if outcome == "inconclusive" else None
+    reason, details = reason_of(line, judged, outcome, limit, needed)
     return replace(
         new_verdict(gate, line.subject, outcome_of_slice(gate, line.slice, outcome), reason, line.slice),
         details="; ".join(details),
@@ -497,9 +497,9 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
         ci_low=ends[0],
         ci_high=ends[1],
         limit=limit.value,
-        confidence=None if ends[0] is None else found.confidence,
-        interval=found.method,
-        failing_error=found.failing_error,
+        confidence=None if ends[0] is None else judged.confidence,
+        interval=judged.method,
+        failing_error=judged.failing_error,
         n_needed=needed,
         mark=line.plain.mark,
     )

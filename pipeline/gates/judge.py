@@ -55,14 +55,16 @@ def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ..
     complete = {gate.name: _verdicts(gate, evidence, {}) for gate in gates if KINDS[gate.settings.kind].hinders}
     blocking_last = sorted(chain.from_iterable(complete.values()), key=lambda verdict: verdict.blocks)
     incomplete = {(verdict.dataset, verdict.model): verdict for verdict in blocking_last if verdict.outcome == "fail"}
-    found = [complete[gate.name] if gate.name in complete else _verdicts(gate, evidence, incomplete) for gate in gates]
-    return tuple(chain.from_iterable(found))
+    verdicts = [
+        complete[gate.name] if gate.name in complete else _verdicts(gate, evidence, incomplete) for gate in gates
+    ]
+    return tuple(chain.from_iterable(verdicts))
 
 
 def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) -> list[Verdict]:
     kind = KINDS[gate.settings.kind]
     if not kind.by_measure:
-        found = kind.judge(gate, (), evidence)
+        verdicts = kind.judge(gate, (), evidence)
     else:
         named = {  # by names, for datasets may define one measure each in its way
             (*task, str(measure)): (*task, measure)
@@ -78,11 +80,11 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
             _limit_unscored(gate, named[verdict.dataset, verdict.model, verdict.measure], verdict, evidence)
             for verdict in kind.judge(gate, free, evidence)
         ]
-        found = sorted(
+        verdicts = sorted(
             [*filter(None, hindered), *judged, *_too_small(gate, free, evidence)],
             key=lambda verdict: places[verdict.dataset, verdict.model, verdict.measure],
         )
-    return [_settled(gate, verdict, evidence, incomplete) for verdict in found]
+    return [_settled(gate, verdict, evidence, incomplete) for verdict in verdicts]
 
 
 def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evidence: Evidence) -> Verdict:
@@ -90,34 +92,34 @@ def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evide
     measure, judged = subject[2], verdict
     if verdict.estimate is None or measure.metric.input == "logs":  # two logs are of different queries
         return verdict
-    for n_lacking, n_expected, found in _shortfalls(gate, subject, verdict.slice, evidence):
+    for n_lacking, n_expected, shortfall in _shortfalls(gate, subject, verdict.slice, evidence):
         share = n_lacking / max(1, n_expected)
         is_failure = verdict.outcome == "fail" and KINDS[gate.settings.kind].fails_anyway(gate, verdict, measure, share)
         if share > gate.settings.max_unscored + ROUNDING and not is_failure:
-            reason = f"{name_subject(measure, subject[1], verdict.slice)} {found}"
+            reason = f"{name_subject(measure, subject[1], verdict.slice)} {shortfall}"
             reason += f": undecided, max_unscored allows {gate.settings.max_unscored * 100:.6g}%"
             outcome = outcome_of_slice(gate, verdict.slice, "inconclusive")
             return replace(verdict, outcome=outcome, reason=reason, n_needed=None).with_details(verdict.reason)
-        judged = judged.with_details(found) if n_lacking else judged
+        judged = judged.with_details(shortfall) if n_lacking else judged
     return judged
 
 
 def _shortfalls(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> Iterator[tuple[int, int, str]]:
-    n, of = _count_unscored(gate, subject, slice, evidence)
-    yield n, of, f"has scores on {of - n:,} of {of:,} queries"
+    n, total = _count_unscored(gate, subject, slice, evidence)
+    yield n, total, f"has scores on {total - n:,} of {total:,} queries"
     dataset, model, measure = subject
-    lists = {name: lengths for (where, name), lengths in evidence.lengths.items() if where == dataset}
-    own, k, mask = lists.pop(model, None), measure.k, evidence.samples[dataset].slices[slice]
-    if own is None or k is None:
+    lists = {name: lengths for (list_dataset, name), lengths in evidence.lengths.items() if list_dataset == dataset}
+    lengths, k, mask = lists.pop(model, None), measure.k, evidence.samples[dataset].slices[slice]
+    if lengths is None or k is None:
         return
     against = gate.against.model if gate.against and gate.against.record is None else None
     others = (against,) if against else evidence.compared
     few = f"has fewer than {k:,} documents on"
-    for name, theirs in ({name: lists[name] for name in others if name in lists} or lists).items():
-        n, of = count_short(own, theirs, k, mask)
-        yield n, of, f"{few} {n:,} of {of:,} queries on which {name} has enough"
-        n, of = count_short(theirs, own, k, mask) if against else (0, 0)
-        yield n, of, f"is compared with {name}, which {few} {n:,} of {of:,} queries on which {model} has enough"
+    for name, other_lengths in ({name: lists[name] for name in others if name in lists} or lists).items():
+        n, total = count_short(lengths, other_lengths, k, mask)
+        yield n, total, f"{few} {n:,} of {total:,} queries on which {name} has enough"
+        n, total = count_short(other_lengths, lengths, k, mask) if against else (0, 0)
+        yield n, total, f"is compared with {name}, which {few} {n:,} of {total:,} queries on which {model} has enough"
 
 
 def _count_unscored(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> tuple[int, int]:
@@ -146,8 +148,8 @@ def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplet
     dataset, model, _ = subject
     hindrance: tuple[Outcome, str] | None = None
     if (dataset, model) in incomplete:
-        found = incomplete[dataset, model]
-        hindrance = "not evaluated", f"gate {found.gate!r} failed: {found.reason}"
+        failed = incomplete[dataset, model]
+        hindrance = "not evaluated", f"gate {failed.gate!r} failed: {failed.reason}"
     elif (dataset, model) in evidence.failures:
         hindrance = "inconclusive", evidence.failures[dataset, model]
     elif gate.against is not None and (reason := evidence.explain_incomparable(gate, subject)) is not None:

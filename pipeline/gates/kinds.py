@@ -71,7 +71,7 @@ def _limit_looks(
     outputs: dict[tuple[str, str], list[Subject]] = {}
     for subject in subjects:
         outputs.setdefault(subject[:2], []).append(subject)
-    counts = {task: count_look(gate, looks, own, evidence) for task, own in outputs.items()}
+    counts = {task: count_look(gate, looks, outputs_of, evidence) for task, outputs_of in outputs.items()}
     limited = []
     for verdict in verdicts:
         count, note, allowed = counts[verdict.dataset, verdict.model]
@@ -89,8 +89,8 @@ def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
     dataset, model, measure = line.subject
     sample = evidence.samples[dataset]
     sides = sample.contributions[model, measure], sample.contributions[line.baseline.key, measure]
-    found, _ = changed_slices((dataset, model, line.baseline.label), sides, sample.groups, evidence.search)
-    worse = next((change for change in found if change.statistic < 0), None)
+    changes, _ = changed_slices((dataset, model, line.baseline.label), sides, sample.groups, evidence.search)
+    worse = next((change for change in changes if change.statistic < 0), None)
     return verdict if worse is None else verdict.with_details(f"where it changed: {worse}")
 
 
@@ -107,11 +107,13 @@ def _differences(
         plain, pair = next(differences), line_pairs[0]
         check = GateCheck(subject, name, plain, plain, (Limit(0.0 - margin),), name_unit(sample), baseline=baseline)
         if isinstance(margin, Share):
-            judged, theirs, pair = next(differences), sample.sides(pair)[1].estimate, line_pairs[1]
+            judged, baseline_estimate, pair = next(differences), sample.sides(pair)[1].estimate, line_pairs[1]
             may_be_negative = subject[2].metric.range[0] < 0
             ends = evidence.rule.of(sample.figure(baseline.key, subject[2], name)) if may_be_negative else (None, None)
             limits = (Limit(0.0),)
-            check = replace(check, judged=judged, limits=limits, share=margin, theirs=theirs, theirs_ends=ends)
+            check = replace(
+                check, judged=judged, limits=limits, share=margin, theirs=baseline_estimate, theirs_ends=ends
+            )
         values = None if is_enough(plain) else sample.differences_of(pair)
         drops = query_drops(sample, pair)
         count = count_crashes(sample, drops, np.flatnonzero(drops > CRASH + ROUNDING))
@@ -145,7 +147,7 @@ def _pairs(
 
 def _list_limits(gate: PlannedGate) -> tuple[Limit, ...]:
     bounds = ((gate.settings.at_least, True), (gate.settings.at_most, False))
-    return tuple(Limit(value, least) for value, least in bounds if value is not None)
+    return tuple(Limit(value, is_minimum) for value, is_minimum in bounds if value is not None)
 
 
 class LimitGate(GateJudge):
@@ -213,9 +215,9 @@ def _judge_output(gate: PlannedGate, dataset: str, model: str, evidence: Evidenc
         (percent,) = format_apart([share], allowed, lambda number, digits: f"{number:.{digits}%}", 2)
         lack = f"{percent} of the judged queries are without output"
         lack += " or score" if task in evidence.unscored else ""
-        absent, gone = evidence.absent.get(task), evidence.gone.get(dataset)
+        absent, vanished = evidence.absent.get(task), evidence.gone.get(dataset)
         reason = f"{absent}: {lack}, counted over all replicates" if absent else f"{lack} of {model}"
-        reason += f", and {len(gone):,} queries of earlier evaluations are gone" if gone else ""
+        reason += f", and {len(vanished):,} queries of earlier evaluations are gone" if vanished else ""
         reason += f"; at most {allowed * 100:.12g}% are allowed"
     outcome: Outcome = "fail" if share is None or share > allowed + ROUNDING else "pass"
     return replace(new_verdict(gate, (dataset, model, ""), outcome, reason), estimate=share, limit=allowed)
@@ -247,11 +249,11 @@ def _judge_drops(
     gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, errors: tuple[float, float] | None, rare: str
 ) -> Verdict:
     dataset, model, measure = subject
-    most, allow = gate.settings.max_query_drop, gate.settings.allow
-    assert most is not None, "a gate of this kind has it"
+    limit, allow = gate.settings.max_query_drop, gate.settings.allow
+    assert limit is not None, "a gate of this kind has it"
     sample, baseline = evidence.samples[dataset], evidence.baselines[gate.name, dataset, model]
     drops = query_drops(sample, Pair(model, baseline.key, measure, slice))
-    crashed = np.flatnonzero(drops > most + ROUNDING)  # NaN, where one is undefined, is not above
+    crashed = np.flatnonzero(drops > limit + ROUNDING)  # NaN, where one is undefined, is not above
     crashed = crashed[np.argsort(-drops[crashed], kind="stable")]
     before, after = (sample.contributions[name, measure].scores for name in (baseline.key, model))
     ids = evidence.query_ids[dataset]
@@ -260,7 +262,7 @@ def _judge_drops(
         for query in crashed[:_NAMED]
     ]
     count, name = count_crashes(sample, drops, crashed), name_subject(measure, model, slice)
-    what = f"dropped by more than {most:g} in {name} against {baseline.name}"
+    what = f"dropped by more than {limit:g} in {name} against {baseline.name}"
     if errors is not None:
         verdict = _judge_share(gate, subject, slice, count, what, errors, rare)
     else:

@@ -126,7 +126,7 @@ def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inc
 
 def overall_effect(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
     """Return the effect of all verdicts in a word. Empty if there are none."""
-    found = overall_outcome(verdicts)
-    if found == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
+    outcome = overall_outcome(verdicts)
+    if outcome == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
         return "warn"
-    return found if verdicts else ""
+    return outcome if verdicts else ""

@@ -37,13 +37,13 @@ _SERIES = 12  # of a measure, each with a chart and a table: 11 kB of a page
 def facts(manifest: Manifest) -> list[tuple[str, str]]:
     """Return date, config, commit and number of queries."""
     git = manifest.environment.git
-    found = {
+    facts = {
         "date": manifest.date,
         "config": manifest.config and PurePath(manifest.config).name,
         "commit": git and f"{git.commit[:_COMMIT]}{' with changes' if git.dirty else ''}",
         "queries": f"{manifest.n_queries:,}",
     }
-    return [(name, short_text(value)) for name, value in found.items() if value]
+    return [(name, short_text(value)) for name, value in facts.items() if value]
 
 
 _MODEL = Column("model", "name")
@@ -52,8 +52,8 @@ _MODEL = Column("model", "name")
 def history(page: Page) -> Section | None:
     """Return a part per measure. None if the page has no history."""
     parts = tuple(
-        Section("", f"{short_text(own.measure)}, night by night", tuple(_history_blocks(own, place)))
-        for place, own in enumerate(page.history, start=1)
+        Section("", f"{short_text(one_measure.measure)}, night by night", tuple(_history_blocks(one_measure, place)))
+        for place, one_measure in enumerate(page.history, start=1)
     )
     return Section("history", "History", parts, folded=True) if parts else None
 
@@ -87,7 +87,11 @@ def _series(history: History, series: Series, name: str) -> Folded:
 def curves(page: Page) -> Section | None:
     """Return the curves of each dataset. None if there are none."""
     drawings = {dataset: tuple(_drawings(page, dataset)) for dataset in page.leading}
-    parts = tuple(Section("", dataset_title(dataset), (write_charts(own),)) for dataset, own in drawings.items() if own)
+    parts = tuple(
+        Section("", dataset_title(dataset), (write_charts(charts_of_one),))
+        for dataset, charts_of_one in drawings.items()
+        if charts_of_one
+    )
     return Section("curves", "Curves", parts, folded=True) if parts else None
 
 
@@ -129,8 +133,8 @@ def _quality_blocks(page: Page, dataset: str, described: Dataset) -> Iterator[Bl
     yield Words(f"{queries(described.n_queries)} with judgments or ratings{without}.")
     for warning in page.evaluation.data_warnings:
         if warning.dataset == dataset:
-            of = f"{short_text(warning.model)}: " if warning.model else ""
-            yield Words(f"{of}{short_text(warning.warning, _WARNING)}.", "warn")
+            subject = f"{short_text(warning.model)}: " if warning.model else ""
+            yield Words(f"{subject}{short_text(warning.warning, _WARNING)}.", "warn")
     outputs = [output for output in page.manifest.outputs if output.dataset == dataset]
     if outputs:
         columns = tuple(Column(head, "name" if head == "model" else "number") for head in _HEADS)
@@ -144,17 +148,17 @@ def _quality_blocks(page: Page, dataset: str, described: Dataset) -> Iterator[Bl
 
 
 def _quality_row(output: Output) -> Row:
-    known = output.quality
+    stats = output.quality
     depth = output.depth or (None, None, None)
     return (
         short_text(str(output.key[1])),
-        f"{known.n_rows:,}",
-        f"{known.n_missing_queries:,}",
-        f"{known.n_unjudged_queries:,}",
-        "" if known.judged_at_10 is None else f"{known.judged_at_10:.1%}",
-        f"{known.n_tied:,}",
-        f"{known.n_unpaired:,}",
-        *("" if count is None else f"{count:,}" for count in (known.n_excluded, known.n_seen)),
+        f"{stats.n_rows:,}",
+        f"{stats.n_missing_queries:,}",
+        f"{stats.n_unjudged_queries:,}",
+        "" if stats.judged_at_10 is None else f"{stats.judged_at_10:.1%}",
+        f"{stats.n_tied:,}",
+        f"{stats.n_unpaired:,}",
+        *("" if count is None else f"{count:,}" for count in (stats.n_excluded, stats.n_seen)),
         *("" if value is None else f"{value:g}" for value in depth),
     )
 
@@ -167,23 +171,23 @@ def definitions(page: Page) -> Section:
     manifest = page.manifest
     heads = ("measure", "what it is", "parameters", "range", "better", "version", "fingerprint", "reference")
     columns = tuple(Column(head, _KINDS.get(head, "name")) for head in heads)
-    own = [
-        (f"{measure} on {name}", meant)
+    dataset_rows = [
+        (f"{measure} on {name}", definition)
         for name, dataset in manifest.datasets.items()
-        for measure, meant in dataset.definitions.items()
+        for measure, definition in dataset.definitions.items()
     ]
     rows = tuple(
         (
             short_text(measure),
-            f"{meant.title}: {meant.formula}",
-            _parameters(meant),
-            " to ".join("∞" if end is None else f"{end:g}" for end in meant.range),
-            meant.direction,
-            str(meant.version),
-            meant.fingerprint,
-            meant.reference,
+            f"{definition.title}: {definition.formula}",
+            _parameters(definition),
+            " to ".join("∞" if end is None else f"{end:g}" for end in definition.range),
+            definition.direction,
+            str(definition.version),
+            definition.fingerprint,
+            definition.reference,
         )
-        for measure, meant in [*manifest.definitions.items(), *own]
+        for measure, definition in [*manifest.definitions.items(), *dataset_rows]
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
     conventions = tuple((name.replace("_", " "), _setting(value)) for name, value in manifest.conventions)
@@ -256,8 +260,8 @@ def _facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
         baseline = comparison.baseline if isinstance(comparison.baseline, str) else ", ".join(comparison.baseline)
         yield "comparison", short_text(f"against {baseline}, test {comparison.test}{corrected}", _PATH)
     if manifest.practical_difference:
-        least = (f"{measure}: {least:g}" for measure, least in manifest.practical_difference.items())
-        yield "practical difference", ", ".join(least)
+        margins = (f"{measure}: {margin:g}" for measure, margin in manifest.practical_difference.items())
+        yield "practical difference", ", ".join(margins)
     environment = manifest.environment
     packages = [f"{name} {environment.packages[name]}" for name in _PACKAGES if name in environment.packages]
     yield "versions", ", ".join([f"Python {environment.python}", *packages])

@@ -113,8 +113,8 @@ def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Ce
     """Return a cell with an interval bar, or with the text alone if there is no interval."""
     if interval.low is None or interval.high is None or interval.value is None:
         return Cell(text, tone)
-    left, middle, right = map(scale.share, (interval.low, interval.value, interval.high))
-    return Cell(text, tone, f"--l:{_css(left)};--w:{_css(right - left)};--m:{_css(middle)}")
+    start, middle, end = map(scale.share, (interval.low, interval.value, interval.high))
+    return Cell(text, tone, f"--l:{_css(start)};--w:{_css(end - start)};--m:{_css(middle)}")
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class Bars:
     def ground(self) -> str:
         if self.margin is None:
             return ""
-        left, right = self.scale.share(-self.margin), self.scale.share(self.margin)
-        return f"--z:{_css(self.scale.share(0))};--a:{_css(left)};--b:{_css(right - left)}"
+        start, end = self.scale.share(-self.margin), self.scale.share(self.margin)
+        return f"--z:{_css(self.scale.share(0))};--a:{_css(start)};--b:{_css(end - start)}"
 
     def group(self, rows: Iterable[Row], title: str, measure: str = "", slice: str = "", *, open: bool = True) -> Group:
         return Group(tuple(rows), title, measure, slice, f"scale of the bars: {self.ends}", self.ground, open)

@@ -70,38 +70,38 @@ _Lines: TypeAlias = Mapping[str, _Points]  # by model, from the left to the righ
 
 def precision_recall(dataset: str, points: Sequence[CurvePoint], models: Sequence[str]) -> Chart | None:
     """Draw interpolated precision by recall for the first eight models. None if the dataset has no such curve."""
-    own = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "precision")]
-    top = max((end or 0.0 for _, point in own for end in (point.estimate, point.ci_high)), default=0.0) or 1.0
+    curve = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "precision")]
+    top = max((end or 0.0 for _, point in curve for end in (point.estimate, point.ci_high)), default=0.0) or 1.0
     title = f"Interpolated precision by recall on {short(display_name(dataset))}"
-    return _curves(title, own, models, "recall", "precision", (0.0, top))
+    return _curves(title, curve, models, "recall", "precision", (0.0, top))
 
 
 def judged_by_rank(dataset: str, points: Sequence[CurvePoint], models: Sequence[str]) -> Chart | None:
     """Draw the share of documents at a rank that are judged. None if the dataset has no such curve."""
-    own = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "judged")]
+    curve = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "judged")]
     title = f"Share of documents that are judged, by rank, on {short(display_name(dataset))}"
-    return _curves(title, own, models, "rank", "judged", (0.0, 1.0), logarithmic=True)
+    return _curves(title, curve, models, "rank", "judged", (0.0, 1.0), logarithmic=True)
 
 
 def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None:
     """Draw the power of the first eight pairs of models by number of queries."""
-    own: list[tuple[float, Estimate]] = []
+    curve: list[tuple[float, Estimate]] = []
     for p in points:
         pair, power = models(p.model, p.baseline), (p.power, p.power_low, p.power_high)
-        own.append((float(p.n_queries), Estimate(dataset, pair, ALL, "power", *power, None, p.n_queries, 0, 0)))
-    names = list(dict.fromkeys(point.model for _, point in own))
+        curve.append((float(p.n_queries), Estimate(dataset, pair, ALL, "power", *power, None, p.n_queries, 0, 0)))
+    names = list(dict.fromkeys(point.model for _, point in curve))
     title = f"Power by number of queries on {short(display_name(dataset))}"
-    return _curves(title, own, names, "queries", "power", (0.0, 1.0), logarithmic=True)
+    return _curves(title, curve, names, "queries", "power", (0.0, 1.0), logarithmic=True)
 
 
 def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]) -> list[Chart]:
     """Draw the first eight models by each measure with values at two cutoffs or more."""
     families: dict[str, list[tuple[float, Estimate]]] = {}
-    own = [line for line in estimates if (line.dataset, line.slice) == (dataset, ALL)]
-    cutoffs = {measure: _cutoff(measure) for measure in dict.fromkeys(line.measure for line in own)}
-    for line in own:
-        if found := cutoffs[line.measure]:
-            families.setdefault(found[0], []).append((found[1], line))
+    lines = [line for line in estimates if (line.dataset, line.slice) == (dataset, ALL)]
+    cutoffs = {measure: _cutoff(measure) for measure in dict.fromkeys(line.measure for line in lines)}
+    for line in lines:
+        if cutoff := cutoffs[line.measure]:
+            families.setdefault(cutoff[0], []).append((cutoff[1], line))
     charts = []
     for family, points in families.items():
         if len({cutoff for cutoff, line in points if line.estimate is not None}) > 1:
@@ -131,24 +131,24 @@ def _curves(
 ) -> Chart | None:
     first = models[: len(svg.COLOURS)]
     ordered = sorted(points, key=itemgetter(0))
-    own = {model: [(at, point) for at, point in ordered if point.model == model] for model in first}
-    kept = {model: _of_enough(line) for model, line in own.items()}
+    points_of = {model: [(x, point) for x, point in ordered if point.model == model] for model in first}
+    kept = {model: _of_enough(line) for model, line in points_of.items()}
     lines = {model: line for model, line in kept.items() if any(point.estimate is not None for _, point in line)}
     if not lines:
         return None
     left_out = len({point.model for _, point in points}.intersection(models[len(svg.COLOURS) :]))
-    places = sorted({at for line in lines.values() for at, _ in line})
+    places = sorted({x for line in lines.values() for x, _ in line})
     text = [_describe_curves(lines, places, across)]
     ends = [
         f"{short(model, 60)} at {line[-1][0]:g} (n = {line[-1][1].n_queries:,})"
         for model, line in lines.items()
-        if len(line) < len(own[model])
+        if len(line) < len(points_of[model])
     ]
     if ends:
         text.append(f"Beyond these {across}s fewer than {LEAST_CLUSTERS} queries are left: {', '.join(ends)}.")
     text += cut(len(lines), len(lines) + left_out, "models")
     headers = ("model", across, up, "ci_low", "ci_high", "n_queries")
-    rows = ((p.model, at, p.estimate, p.ci_low, p.ci_high, p.n_queries) for line in own.values() for at, p in line)
+    rows = ((p.model, x, p.estimate, p.ci_low, p.ci_high, p.n_queries) for line in points_of.values() for x, p in line)
     drawing = svg.Drawing(_ENTRY * math.ceil(len(lines) / 2) + 26 + _CURVE_HEIGHT + 36)
     looks = {model: first.index(model) for model in lines}
     box = (_CURVE_LEFT, drawing.height - _CURVE_HEIGHT - 36, svg.WIDTH - _CURVE_LEFT - _CURVE_RIGHT, _CURVE_HEIGHT)
@@ -156,9 +156,9 @@ def _curves(
     panel = svg.Panel(drawing, box, ends_across, limits, logarithmic)
     panel.scale_up(svg.ticks(limits))
     panel.scale_across(_apart(panel, places) if logarithmic else svg.ticks(panel.across))
-    (left, right), (bottom, top) = panel.across, panel.up
-    panel.text((left, top), short(up, 40), shift=(4 - _CURVE_LEFT, 12), colour=svg.MUTED)
-    panel.text((right, bottom), across, shift=(0, -25), anchor="end", colour=svg.MUTED)
+    (start, end), (bottom, top) = panel.across, panel.up
+    panel.text((start, top), short(up, 40), shift=(4 - _CURVE_LEFT, 12), colour=svg.MUTED)
+    panel.text((end, bottom), across, shift=(0, -25), anchor="end", colour=svg.MUTED)
     _draw_lines(panel, lines, looks)
     _draw_legend(drawing, looks)
     return Chart(title, drawing.svg(title), " ".join(text), data(headers, rows))
@@ -172,12 +172,12 @@ def _of_enough(line: _Points) -> _Points:
 
 def _draw_lines(panel: svg.Panel, lines: _Lines, looks: Mapping[str, int]) -> None:
     for model, line in lines.items():
-        known = [(at, point) for at, point in line if point.ci_low is not None and point.ci_high is not None]
-        band = [*((at, point.ci_low) for at, point in known), *((at, point.ci_high) for at, point in reversed(known))]
-        if len(known) > 1:
+        bounded = [(x, point) for x, point in line if point.ci_low is not None and point.ci_high is not None]
+        band = [*((x, point.ci_low) for x, point in bounded), *((x, point.ci_high) for x, point in reversed(bounded))]
+        if len(bounded) > 1:
             panel.areas([band], svg.COLOURS[looks[model]], opacity=_OPACITY)
     for model, line in lines.items():
-        points = [(at, point.estimate) for at, point in line]
+        points = [(x, point.estimate) for x, point in line]
         _draw_line(panel, points, slice(None, None, math.ceil(len(points) / _MOST_MARKS)), looks[model])
 
 
@@ -185,10 +185,10 @@ def _draw_legend(drawing: svg.Drawing, looks: Mapping[str, int]) -> None:
     height = _ENTRY * math.ceil(len(looks) / 2)
     legend = svg.Panel(drawing, (0, 0, svg.WIDTH, height), (0, svg.WIDTH), (height, 0))
     for entry, (model, look) in enumerate(looks.items()):
-        left, row = 4 + entry % 2 * svg.WIDTH / 2, (entry // 2 + 0.5) * _ENTRY
-        sample = [(left, row), (left + _SAMPLE / 2, row), (left + _SAMPLE, row)]
+        start, row = 4 + entry % 2 * svg.WIDTH / 2, (entry // 2 + 0.5) * _ENTRY
+        sample = [(start, row), (start + _SAMPLE / 2, row), (start + _SAMPLE, row)]
         _draw_line(legend, sample, slice(1, 2), look)
-        legend.text((left + _SAMPLE + 6, row), short(model, 22))
+        legend.text((start + _SAMPLE + 6, row), short(model, 22))
 
 
 def _apart(panel: svg.Panel, places: Sequence[float]) -> list[float]:
@@ -211,11 +211,11 @@ def _describe_curves(lines: _Lines, places: Sequence[float], across: str) -> str
     chosen = list(dict.fromkeys([places[0], places[len(places) // 2], places[-1]]))
     models = []
     for model, line in lines.items():
-        figures = {at: point.estimate for at, point in line}
+        figures = {x: point.estimate for x, point in line}
         models.append(f"{short(model, 60)} {', '.join(figure(figures.get(place)) for place in chosen)}")
     *others, last = (f"{place:g}" for place in chosen)
-    where = f"{', '.join(others)} and {last}" if others else last
-    return f"At {across} {where}: {'; '.join(models)}."
+    named = f"{', '.join(others)} and {last}" if others else last
+    return f"At {across} {named}: {'; '.join(models)}."
 
 
 _MOST_NIGHTS = 120
@@ -230,8 +230,8 @@ def nights(series: Series, measure: str) -> Chart | None:
     drawn = series.nights[-_MOST_NIGHTS:]
     if not any(night.estimate is not None for night in drawn):
         return None
-    where = short(display_name(series.dataset))
-    title = f"{printable(measure)} of {short(series.model)} on {where}, {counted(len(drawn), 'night')}"
+    dataset = short(display_name(series.dataset))
+    title = f"{printable(measure)} of {short(series.model)} on {dataset}, {counted(len(drawn), 'night')}"
     text = [*_describe_nights(series, drawn), *cut(len(drawn), len(series.nights), "nights")]
     rows = (
         (night.date, night.estimate, night.ci_low, night.ci_high, " ".join(change.kind for change in night.breaks))
@@ -267,20 +267,20 @@ _SPARK_MARGIN = 3  # half a mark
 def sparkline(series: Series) -> str:
     """Draw the last 30 nights of a series as an element of SVG. Empty if none of them has a figure."""
     drawn = series.nights[-_SPARK_NIGHTS:]
-    known = [(place, night, night.estimate) for place, night in enumerate(drawn) if night.estimate is not None]
-    if not known:
+    estimated = [(place, night, night.estimate) for place, night in enumerate(drawn) if night.estimate is not None]
+    if not estimated:
         return ""
-    figures = [estimate for _, _, estimate in known]
-    at, last, _ = known[-1]
+    figures = [estimate for _, _, estimate in estimated]
+    place, last, _ = estimated[-1]
     width, height = _SPARK
     drawing = svg.Drawing(height, width=width)
     box = (_SPARK_MARGIN, _SPARK_MARGIN, width - 2 * _SPARK_MARGIN, height - 2 * _SPARK_MARGIN)
-    left, right = len(drawn) - _SPARK_NIGHTS - 0.5, len(drawn) - 0.5  # a night is as wide in every line
-    panel = svg.Panel(drawing, box, (left, right), svg.limits_around([*figures, last.ci_low, last.ci_high]))
+    start, end = len(drawn) - _SPARK_NIGHTS - 0.5, len(drawn) - 0.5  # a night is as wide in every line
+    panel = svg.Panel(drawing, box, (start, end), svg.limits_around([*figures, last.ci_low, last.ci_high]))
     if last.ci_low is not None and last.ci_high is not None:
-        panel.lines([[(at, last.ci_low), (at, last.ci_high)]], svg.MUTED)
+        panel.lines([[(place, last.ci_low), (place, last.ci_high)]], svg.MUTED)
     panel.lines(_runs(drawn), svg.COLOURS[0], width=1.5)
-    panel.marks([(at, last.estimate)], svg.COLOURS[0], 0)
+    panel.marks([(place, last.estimate)], svg.COLOURS[0], 0)
     ends = f"{figure(min(figures))} to {figure(max(figures))}"
     return drawing.svg(f"{counted(len(drawn), 'night')}: {ends}, last {figure(last.estimate)}")
 
@@ -312,9 +312,9 @@ def _levels(series: Series, drawn: Sequence[Night]) -> Iterator[tuple[int, int, 
     starts = {0, len(drawn), *(place for place, night in enumerate(drawn) if night.breaks)}
     starts |= {numbers[step.date] for step in steps}
     for step in steps:
-        at = numbers[step.date]
-        yield max(start for start in starts if start < at), at - 1, step.before
-        yield at, min(start for start in starts if start > at) - 1, step.after
+        place = numbers[step.date]
+        yield max(start for start in starts if start < place), place - 1, step.before
+        yield place, min(start for start in starts if start > place) - 1, step.after
 
 
 def _describe_nights(series: Series, drawn: Sequence[Night]) -> list[str]:
@@ -357,7 +357,7 @@ def trade_off(page: Page, dataset: str) -> Markup | None:
         for column in columns
     ]
     if cost := next((name for model in models for name in numbers.get(model, {})), None):
-        costs = {model: Interval(own[cost]) for model, own in numbers.items() if cost in own}
+        costs = {model: Interval(estimates[cost]) for model, estimates in numbers.items() if cost in estimates}
         axes.insert(1, (short_text(cost), "lower", costs))
     if len(models) < 2 or len(axes) < 2:
         return None
@@ -378,22 +378,22 @@ def draw_plot(
         up: The same of the other axis.
         values: Values on both axes by model.
     """
-    scales = [_pad(Scale.of(own)) for own in zip(*values.values(), strict=True)]
+    scales = [_pad(Scale.of(axis)) for axis in zip(*values.values(), strict=True)]
     signs = [-1 if better == "lower" else 1 for _, better in (across, up)]
     worths = {
-        model: [sign * line.value for sign, line in zip(signs, own, strict=True) if line.value is not None]
-        for model, own in values.items()
+        model: [sign * line.value for sign, line in zip(signs, lines, strict=True) if line.value is not None]
+        for model, lines in values.items()
     }
     shown = [model for model, worth in worths.items() if len(worth) == len(signs)]
     best = [worths[model] for model in shown]
     beaten = {
-        model: any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in best)
-        for model, own in zip(shown, best, strict=True)
+        model: any(other != point and other[0] >= point[0] and other[1] >= point[1] for other in best)
+        for model, point in zip(shown, best, strict=True)
     }
     marks, named = [], list[tuple[float, float]]()
     for model in sorted(shown, key=beaten.__getitem__):
         x, y = (scale.share(line.value or 0.0) for scale, line in zip(scales, values[model], strict=True))
-        is_covered = any(abs(x - left) < _PLOT_NAME[0] and abs(y - bottom) < _PLOT_NAME[1] for left, bottom in named)
+        is_covered = any(abs(x - x0) < _PLOT_NAME[0] and abs(y - y0) < _PLOT_NAME[1] for x0, y0 in named)
         named += [] if is_covered else [(x, y)]
         classes = " front" * (not beaten[model]) + " right" * (x > _PLOT_RIGHT) + " covered" * is_covered
         marks.append((classes, ";".join(map(_place, values[model], scales, "xy")), model))
@@ -409,8 +409,11 @@ def draw_plot(
     text = f"Not beaten on both: {', '.join(front[:_PLOT_NAMED])}{more}."
     heads = [f"{axis}{end}" for axis, _ in (across, up) for end in ("", " ci_low", " ci_high")]
     rows = (
-        [model, *(None if end is None else round(end, 6) for line in own for end in (line.value, line.low, line.high))]
-        for model, own in values.items()
+        [
+            model,
+            *(None if end is None else round(end, 6) for line in point for end in (line.value, line.low, line.high)),
+        ]
+        for model, point in values.items()
     )
     return write_figure(Markup(' class="plot"'), title, drawing, text, name, data(["model", *heads], rows))
 

@@ -42,10 +42,10 @@ def comparison_html(report: ComparisonReport, *, in_record: bool = False) -> str
     With `in_record`, the page has no id and no time, so that the same comparison gives the same bytes.
     """
     sections = (_verdict, _figures, _slices, _causes)
-    found = [section for build in sections if (section := build(report)) is not None]
+    written = [section for build in sections if (section := build(report)) is not None]
     moved = _queries(report, (report.base.evaluation_id, "." if in_record else report.candidate.evaluation_id))
     last = _provenance(report, in_record=in_record)
-    return document(short_text(comparison_title(report), 200), (*found[:3], *moved, *found[3:], last))
+    return document(short_text(comparison_title(report), 200), (*written[:3], *moved, *written[3:], last))
 
 
 def comparison_title(report: ComparisonReport) -> str:
@@ -71,8 +71,8 @@ def _began(side: Side) -> datetime:
 
 
 def _verdict(report: ComparisonReport) -> Section:
-    said = summary(report)
-    blocks: list[Block] = [Words(f"{said[0].upper()}{short_text(said[1:], _NOTE)}.", leads=True)]
+    text = summary(report)
+    blocks: list[Block] = [Words(f"{text[0].upper()}{short_text(text[1:], _NOTE)}.", leads=True)]
     blocks += [Words(f"{line[0].upper()}{short_text(line[1:], _NOTE)}.") for line in where(report)]
     blocks += [Words(f"{short_text(line, _NOTE)}.", "warn") for line in report.unlike]
     return Section("changes", "What changed", tuple(blocks))
@@ -100,9 +100,9 @@ def _figure_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
     lead = report.leading.get(dataset)
     measures = sorted(dict.fromkeys(line.measure for line in lines), key=lambda measure: measure != lead)
     if lines:
-        own = {measure: [line for line in lines if line.measure == measure] for measure in measures}
+        by_measure = {measure: [line for line in lines if line.measure == measure] for measure in measures}
         alpha = 1 - report.confidence
-        yield from difference_blocks(dataset, own, lead, report.practical_difference, alpha, ("before", "after"))
+        yield from difference_blocks(dataset, by_measure, lead, report.practical_difference, alpha, ("before", "after"))
     if unchanged:
         names = ", ".join(against(*pair) for pair in unchanged)
         yield Folded(f"{len(unchanged):,} unchanged", "the same score on every query", (Words(names),))
@@ -203,8 +203,8 @@ def _evaluation_row(page: Page, addresses: tuple[str, str]) -> Row:
     evaluation, manifest = page.evaluation, page.manifest
     gates = Cell("no gates", "quiet")
     if evaluation.verdicts:
-        said = headline(evaluation.verdicts).removeprefix("Gates ").rstrip(".")
-        gates = Cell(short_text(said, _NOTE), _TONES.get(overall_effect(evaluation.verdicts), ""))
+        outcome = headline(evaluation.verdicts).removeprefix("Gates ").rstrip(".")
+        gates = Cell(short_text(outcome, _NOTE), _TONES.get(overall_effect(evaluation.verdicts), ""))
     return (
         Cell(short_text(evaluation.evaluation_id, 200), link=address),
         short_text(night_label(manifest.date)),
@@ -231,18 +231,18 @@ def _models(pages: Sequence[Page]) -> Iterator[Section]:
 
 def _model_group(pages: Sequence[Page], dataset: str, measure: str, models: Sequence[str]) -> Group:
     series = [_series(pages, dataset, measure, model) for model in models]
-    known = [(own, [night for night in own.nights if night.estimate is not None]) for own in series]
-    known = [(own, nights) for own, nights in known if nights]
-    bars = Bars.of_estimates(Interval.of(nights[-1]) for _, nights in known)
+    drawn = [(curve, [night for night in curve.nights if night.estimate is not None]) for curve in series]
+    drawn = [(curve, nights) for curve, nights in drawn if nights]
+    bars = Bars.of_estimates(Interval.of(nights[-1]) for _, nights in drawn)
     rows = (
         (
-            short_text(own.model),
-            Cell("", drawing=charts.sparkline(own)),
+            short_text(curve.model),
+            Cell("", drawing=charts.sparkline(curve)),
             figure(nights[0].estimate),
             *bars.cells(Interval.of(nights[-1])),
             "" if any(night.breaks for night in nights) else signed(_change(nights)),
         )
-        for own, nights in known
+        for curve, nights in drawn
     )
     return bars.group(rows, f"{dataset_title(dataset)}: {measure}")
 
@@ -258,9 +258,9 @@ def _series(pages: Sequence[Page], dataset: str, measure: str, model: str) -> Se
     for page in pages:
         line = next(
             (
-                own
-                for own in page.evaluation.estimates
-                if (own.dataset, own.model, own.slice, own.measure) == (dataset, model, ALL, measure)
+                line
+                for line in page.evaluation.estimates
+                if (line.dataset, line.model, line.slice, line.measure) == (dataset, model, ALL, measure)
             ),
             None,
         )

@@ -58,12 +58,14 @@ def differences(page: Page) -> Section | None:
     """Return a table per dataset. None if nothing was compared."""
     lead = page.leading_difference
     keys = sorted((key for key in page.comparisons if key[1] == ALL), key=lambda key: key[2] != lead[key[0]])
-    whole = sum(len(page.comparisons[key]) for key in keys) <= _ROWS
-    parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
+    is_complete = sum(len(page.comparisons[key]) for key in keys) <= _ROWS
+    parts: list[Block] = [] if is_complete else [Words("Differences by other measures: comparisons.csv.", "quiet")]
     for dataset, measure in lead.items():
-        own = {key[2]: page.comparisons[key] for key in keys if key[0] == dataset and (whole or key[2] == measure)}
-        if own:
-            blocks = difference_blocks(dataset, own, measure, page.practical_difference, page.alpha, _SIDES)
+        by_measure = {
+            key[2]: page.comparisons[key] for key in keys if key[0] == dataset and (is_complete or key[2] == measure)
+        }
+        if by_measure:
+            blocks = difference_blocks(dataset, by_measure, measure, page.practical_difference, page.alpha, _SIDES)
             parts.append(Section("", dataset_title(dataset), tuple(blocks)))
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet")), folded=False) if keys else None
 
@@ -83,8 +85,8 @@ def difference_blocks(
         *(Column("better"), Column("equal"), Column("worse"), Column("conclusion", "text")),
     )
     groups = []
-    for measure, own in lines.items():
-        rows = difference_rows(own, practical_difference, alpha)
+    for measure, measure_lines in lines.items():
+        rows = difference_rows(measure_lines, practical_difference, alpha)
         bars = Bars.of_differences((interval for _, _, interval, _ in rows), practical_difference.get(measure, 0.0))
         is_open = measure == (lead or measure)
         groups.append(bars.group((_difference_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open))
@@ -96,7 +98,7 @@ def difference_blocks(
         chosen=len(groups) > 1,
         searched="model",
     )
-    for note in p_value_notes(line for own in lines.values() for line in own):
+    for note in p_value_notes(line for measure_lines in lines.values() for line in measure_lines):
         yield Words(f"{note[0].upper()}{short_text(note[1:], _NOTE)}.", "quiet")
 
 
@@ -120,8 +122,10 @@ def slices(page: Page) -> Section | None:
     if small := not_judged(evaluation.verdicts):
         blocks.append(Words(f"{printable(small)}.", "quiet"))
     for dataset, measure in page.leading_difference.items():
-        own = [line for key, lines in page.comparisons.items() if key[::2] == (dataset, measure) for line in lines]
-        if table := tuple(slice_blocks(dataset, own, page.practical_difference, page.alpha, _SIDES)):
+        pair_lines = [
+            line for key, lines in page.comparisons.items() if key[::2] == (dataset, measure) for line in lines
+        ]
+        if table := tuple(slice_blocks(dataset, pair_lines, page.practical_difference, page.alpha, _SIDES)):
             blocks.append(Section("", dataset_title(dataset), table))
     return Section("slices", "Slices", tuple(blocks), folded=False) if blocks else None
 
@@ -134,23 +138,23 @@ def slice_blocks(
     sides: tuple[str, str],
 ) -> Iterator[Block]:
     """Yield a table of the slices by one measure, the surest first. `lines` has all queries, too."""
-    whole = {(line.model, line.baseline): line for line in lines if line.slice == ALL}
-    own = by_evidence(lines)
-    if not own:
+    overall = {(line.model, line.baseline): line for line in lines if line.slice == ALL}
+    ordered = by_evidence(lines)
+    if not ordered:
         return
-    rows = difference_rows(own[:_SLICES], practical_difference, alpha)
-    bars = Bars.of_differences((row[2] for row in rows), practical_difference.get(own[0].measure, 0.0))
+    rows = difference_rows(ordered[:_SLICES], practical_difference, alpha)
+    bars = Bars.of_differences((row[2] for row in rows), practical_difference.get(ordered[0].measure, 0.0))
     columns = (
         *(Column("slice", "name"), Column("model", "name"), Column("queries"), *map(Column, sides)),
         *(Column("difference"), Column("interval", "difference"), Column("of the change"), Column("note", "text")),
     )
-    cells = (_slice_cells(row, whole.get((row[0].model, row[0].baseline)), bars) for row in rows)
-    group = bars.group(cells, own[0].measure)
-    caption = f"Slices, the surest differences first, {own[0].measure}"
+    cells = (_slice_cells(row, overall.get((row[0].model, row[0].baseline)), bars) for row in rows)
+    group = bars.group(cells, ordered[0].measure)
+    caption = f"Slices, the surest differences first, {ordered[0].measure}"
     yield Table(f"slices-{short_text(dataset)}", caption, columns, (group,), searched="model")
-    if len(own) > _SLICES:
-        yield Words(f"{_SLICES} of {len(own):,} slices are shown; comparisons.csv or `compare` has all.", "quiet")
-    few = any(few_mark(line) for line in own[:_SLICES])
+    if len(ordered) > _SLICES:
+        yield Words(f"{_SLICES} of {len(ordered):,} slices are shown; comparisons.csv or `compare` has all.", "quiet")
+    few = any(few_mark(line) for line in ordered[:_SLICES])
     yield Words(
         "Of the change: the slice's part of the change of all queries' sum, if that change is clear. Slices overlap, "
         "and their parts need not add up to 100%."
@@ -198,13 +202,13 @@ def pair_parts(
 
     `records` are references for `explain` if the models are of other records.
     """
-    known = {(detail.dataset, detail.query_id): detail for detail in details}
+    details_of = {(detail.dataset, detail.query_id): detail for detail in details}
     for place, pair in enumerate(pairs, start=1):
         title = f"{against(pair.model, pair.baseline)} on {isolated(dataset_title(pair.dataset))}, {pair.measure}"
         blocks: list[Block] = []
         if chart := query_chart(pair):
             blocks = [write_charts([(f"scores-{place}", chart)])]
-            blocks += _change_blocks(pair, kinds[pair.dataset], place, known, records)
+            blocks += _change_blocks(pair, kinds[pair.dataset], place, details_of, records)
         yield Section(f"queries-{place}", title, tuple(blocks))
 
 
@@ -241,15 +245,15 @@ def _change_blocks(
 
 
 def _explain_commands(pair: PairedScores, query: QueryChange, records: tuple[str, str]) -> Iterator[str]:
-    asked = f"--dataset {shlex.quote(pair.dataset)} --measure {shlex.quote(pair.measure)}"
-    asked = f"{asked} --query {shlex.quote(query.query_id)}"
+    options = f"--dataset {shlex.quote(pair.dataset)} --measure {shlex.quote(pair.measure)}"
+    options = f"{options} --query {shlex.quote(query.query_id)}"
     before, after = (pair.record or records[0]), records[1]
     models = [f"--model {shlex.quote(name)}" for name in (pair.model, pair.baseline_model or pair.baseline)]
     if before == after and models[0] != models[1]:
-        yield f"rankledger explain {shlex.quote(after)} {' '.join(models)} {asked}"
+        yield f"rankledger explain {shlex.quote(after)} {' '.join(models)} {options}"
     else:
-        yield f"rankledger explain {shlex.quote(after)} {models[0]} {asked}"
-        yield f"rankledger explain {shlex.quote(before)} {models[1]} {asked}"
+        yield f"rankledger explain {shlex.quote(after)} {models[0]} {options}"
+        yield f"rankledger explain {shlex.quote(before)} {models[1]} {options}"
 
 
 def _list_tables(pair: PairedScores, detail: QueryDetail, name: str) -> Iterator[Table]:
@@ -326,9 +330,9 @@ def query_chart(pair: PairedScores) -> Chart | None:
 
 
 def _counts(pair: PairedScores) -> str:
-    apart = np.abs(pair.change) > _EQUAL * np.maximum(np.abs(pair.before), np.abs(pair.after))  # as comparisons count
-    worse, better = int((apart & (pair.change < 0)).sum()), int((apart & (pair.change > 0)).sum())
-    equal = int((~apart & np.isfinite(pair.change)).sum())
+    differ = np.abs(pair.change) > _EQUAL * np.maximum(np.abs(pair.before), np.abs(pair.after))  # as comparisons count
+    worse, better = int((differ & (pair.change < 0)).sum()), int((differ & (pair.change > 0)).sum())
+    equal = int((~differ & np.isfinite(pair.change)).sum())
     return (
         f"{counted(worse + equal + better, 'query', 'queries')}: {better:,} better, {equal:,} equal, {worse:,} worse."
     )
@@ -363,15 +367,15 @@ def _draw_scales(panel: svg.Panel, pair: PairedScores) -> None:
     lower_is_better = np.nansum(pair.change * (pair.after - pair.before)) < 0
     sides = ("worse", "better") if lower_is_better else ("better", "worse")
     for share, side in zip((0.31, 0.69), sides, strict=True):  # off the edges, along which queries of 0 and 1 lie
-        at = (low + share * (high - low), high - share * (high - low))
-        panel.text(at, side, anchor="middle", colour=svg.MUTED)
+        point = (low + share * (high - low), high - share * (high - low))
+        panel.text(point, side, anchor="middle", colour=svg.MUTED)
 
 
 def _draw_dots(panel: svg.Panel, before: Floats, after: Floats) -> None:
     """Draw each point as a line of length 0 with round ends, one path for all of a size."""
     points, counts = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
-    least, pixels = zip(*_SIZES, strict=True)
-    sizes = np.searchsorted(least, counts, side="right") - 1
+    minima, pixels = zip(*_SIZES, strict=True)
+    sizes = np.searchsorted(minima, counts, side="right") - 1
     for size, width in enumerate(pixels):
         if chosen := points[sizes == size].tolist():
             panel.lines(([point, point] for point in chosen), svg.COLOURS[0], width=width)
@@ -381,9 +385,9 @@ def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
     numbers: dict[tuple[float, float], list[str]] = {}
     for number, query in enumerate(pair.largest_changes[:_NAMED], start=1):
         numbers.setdefault((query.before, query.after), []).append(str(number))
-    for point, here in numbers.items():
+    for point, labels in numbers.items():
         at_left = point[0] < sum(panel.across) / 2
-        panel.text(point, ", ".join(here), shift=(7 if at_left else -7, 9), anchor="" if at_left else "end")
+        panel.text(point, ", ".join(labels), shift=(7 if at_left else -7, 9), anchor="" if at_left else "end")
 
 
 SECTIONS = (differences, slices, queries)

@@ -169,8 +169,8 @@ def pages(site: Site) -> Iterator[tuple[str, str]]:
     """Yield every page with its path, linked pages first."""
     for evaluation in site.evaluations:
         yield evaluation_path(evaluation.name), _evaluation_page(evaluation)
-    for name, own in site.models.items():
-        yield model_path(name), _model_page(name, own)
+    for name, entries in site.models.items():
+        yield model_path(name), _model_page(name, entries)
     yield _MODELS, _document("", "Models", [_models(site)])
     yield "index.html", _document("", "Evaluations", [_evaluations(site)], search=tuple(_search(site)))
 
@@ -190,8 +190,8 @@ def _document(
 
 def _evaluations(site: Site) -> Section:
     order = [*_STATES]
-    ordered = sorted(site.evaluations, key=lambda own: (order.index(own.last.state), own.name))
-    rows = tuple(_evaluation_row(own, site.age_of(own.last)) for own in ordered)
+    ordered = sorted(site.evaluations, key=lambda evaluation: (order.index(evaluation.last.state), evaluation.name))
+    rows = tuple(_evaluation_row(evaluation, site.age_of(evaluation.last)) for evaluation in ordered)
     columns = (
         *(Column("evaluation", "name"), Column("verdict", "text"), Column("headline", "reason")),
         *(Column("since", "name"), Column("night", "name"), Column("nights"), Column("not passed", "reason")),
@@ -226,9 +226,9 @@ def _failing(record: SiteRecord) -> str:
 
 def _evaluation_page(evaluation: SiteEvaluation) -> str:
     by_dataset = [
-        (history.measure, [one for one in history.series if one.dataset == dataset])
+        (history.measure, [series for series in history.series if series.dataset == dataset])
         for history in evaluation.histories
-        for dataset in dict.fromkeys(one.dataset for one in history.series)
+        for dataset in dict.fromkeys(series.dataset for series in history.series)
     ]
     sections = [Section("verdict", "Last night", tuple(_last_night(evaluation)))]
     if by_dataset:
@@ -253,14 +253,14 @@ def _last_night(evaluation: SiteEvaluation) -> Iterator[Block]:
 
 
 def _figures(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
-    bars = Bars.of_estimates(Interval.of(_last(one)) for one in series)
+    bars = Bars.of_estimates(Interval.of(_last(line)) for line in series)
     rows = tuple(
         (
-            Cell(short_text(one.model), link=f"../{model_path(one.model)}"),
-            short_text(evaluation.last.owners.get(one.model, "")),
-            *_figure_cells(one, bars),
+            Cell(short_text(line.model), link=f"../{model_path(line.model)}"),
+            short_text(evaluation.last.owners.get(line.model, "")),
+            *_figure_cells(line, bars),
         )
-        for one in series
+        for line in series
     )
     dataset = series[0].dataset
     caption = f"{short_text(measure)} on {dataset_title(dataset)}"
@@ -301,17 +301,17 @@ def _nights(evaluation: SiteEvaluation) -> Table:
 
 
 def _by_night(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
-    figures = {(one.model, night.evaluation_id): night for one in series for night in one.nights}
+    figures = {(line.model, night.evaluation_id): night for line in series for night in line.nights}
     rows = tuple(
         (
             Cell(short_text(night.date), link=f"../{night.path}" if night.page_size is not None else ""),
             _verdict(night),
-            *(_by_night_cell(figures.get((one.model, night.evaluation_id))) for one in series),
+            *(_by_night_cell(figures.get((line.model, night.evaluation_id))) for line in series),
         )
         for night in reversed(evaluation.nights[-_NIGHTS:])
     )
     dataset = series[0].dataset
-    columns = (Column("night", "name"), Column("verdict", "text"), *(Column(short_text(one.model)) for one in series))
+    columns = (Column("night", "name"), Column("verdict", "text"), *(Column(short_text(line.model)) for line in series))
     caption = f"{short_text(measure)} on {dataset_title(dataset)}, {counted(len(rows), 'night')}"
     return Table(f"nights-{short_text(dataset)}", caption, columns, (Group(rows),))
 
@@ -323,7 +323,7 @@ def _by_night_cell(night: Night | None) -> Cell:
 
 
 def _models(site: Site) -> Section:
-    rows = tuple(_model_row(name, own) for name, own in site.models.items())
+    rows = tuple(_model_row(name, entries) for name, entries in site.models.items())
     columns = (
         *(Column("model", "name"), Column("owner", "name"), Column("evaluations"), Column("datasets")),
         Column("last night", "name"),
@@ -382,8 +382,8 @@ def _search(site: Site) -> Iterator[tuple[str, str, str]]:
         last = evaluation.last
         note = f"evaluation, {last.state} on {short_text(last.date)}"
         yield short_text(evaluation.name), evaluation_path(evaluation.name), note
-    for name, own in site.models.items():
-        yield short_text(name), model_path(name), ", ".join(["model", *_owners(name, own)])
+    for name, entries in site.models.items():
+        yield short_text(name), model_path(name), ", ".join(["model", *_owners(name, entries)])
     for evaluation in site.evaluations:
         for dataset in evaluation.last.datasets:
             note = f"dataset of {short_text(evaluation.name)}"
@@ -418,8 +418,8 @@ def atom(site: Site) -> str:
     ElementTree.SubElement(ElementTree.SubElement(feed, "author"), "name").text = "rankledger"
     ElementTree.SubElement(feed, "link", {"rel": "alternate", "type": "text/html", "href": f"{site.url}index.html"})
     if site.url:
-        own = {"rel": "self", "type": "application/atom+xml", "href": f"{site.url}{FEED}"}
-        ElementTree.SubElement(feed, "link", own)
+        link = {"rel": "self", "type": "application/atom+xml", "href": f"{site.url}{FEED}"}
+        ElementTree.SubElement(feed, "link", link)
     for before, night in changes:
         _add_entry(feed, before, night, site.url)
     ElementTree.indent(feed)

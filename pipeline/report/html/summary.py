@@ -157,14 +157,14 @@ def _gates(verdicts: Sequence[Verdict]) -> Table:
 
 def _matrix(verdicts: Sequence[Verdict]) -> Table:
     datasets = list(dict.fromkeys(line.dataset for line in verdicts))
-    own: dict[tuple[str, str], list[Verdict]] = {}
+    cells: dict[tuple[str, str], list[Verdict]] = {}
     effects: dict[str, Counter[Effect]] = {}
     for line in verdicts:
-        own.setdefault((line.model, line.dataset), []).append(line)
+        cells.setdefault((line.model, line.dataset), []).append(line)
         effects.setdefault(line.model, Counter())[line.effect] += 1
     models = sorted(effects, key=lambda model: [-effects[model][effect] for effect in _RESULTS if effect != "pass"])
     rows: tuple[Row, ...] = tuple(
-        (short_text(model), *(_mark(own.get((model, dataset), ())) for dataset in datasets)) for model in models
+        (short_text(model), *(_mark(cells.get((model, dataset), ())) for dataset in datasets)) for model in models
     )
     titles = (Column(short_text(dataset) if dataset else _NO_DATASET, "mark") for dataset in datasets)
     return Table(
@@ -241,13 +241,13 @@ def _trend_table(page: Page, trends: Sequence[_Trend], since: Since) -> Table:
     several = len(page.leading) > 1
     groups = []
     for measure in dict.fromkeys(measure for measure, _, _ in trends):
-        own = [
+        lines = [
             (series, change, _trend_interval(change, page.evaluation.verdicts))
             for by, series, change in trends
             if by == measure
         ]
-        bars = Bars.of_differences(interval for _, _, interval in own)
-        groups.append(bars.group([_trend_cells(*line, bars, several) for line in own], short_text(measure)))
+        bars = Bars.of_differences(interval for _, _, interval in lines)
+        groups.append(bars.group([_trend_cells(*line, bars, several) for line in lines], short_text(measure)))
     datasets = (Column("dataset", "name"),) if several else ()
     columns = (
         *(_MODEL, Column("tonight"), Column(_SINCE[since]), Column("nights", "text"), *datasets),
@@ -278,8 +278,8 @@ def _trend_interval(change: ChangeSince | None, verdicts: Sequence[Verdict]) -> 
     if change is None or change.difference is None:
         return Interval(None)
     for verdict in verdicts:
-        own = (verdict.dataset, verdict.model, verdict.measure, verdict.slice)
-        is_same = own == (change.dataset, change.model, change.measure, ALL)
+        place = (verdict.dataset, verdict.model, verdict.measure, verdict.slice)
+        is_same = place == (change.dataset, change.model, change.measure, ALL)
         if is_same and (verdict.reference or "").endswith(f" in {change.reference}") and verdict.ci_low is not None:
             judged = Interval.of(verdict)
             if judged.value is not None and abs(judged.value - change.difference) < _ROUNDING:
@@ -304,23 +304,23 @@ class _Ranking:
     @property
     def columns(self) -> Iterator[Column]:
         by, scale = (f" by {self.measure}", f" ({self.bars.ends})") if self.bars else ("", "")
-        own = partial(Column, by=self.measure, hidden=self.bars is not None)
+        column = partial(Column, by=self.measure, hidden=self.bars is not None)
         if self.ranks:
-            yield own(f"rank{by}", lower=True)
+            yield column(f"rank{by}", lower=True)
         yield Column(self.measure, lower=self.lower)
         if self.baseline is not None:
-            yield own(f"difference from {short_text(self.baseline, 30)}{by}{scale}", "difference")
+            yield column(f"difference from {short_text(self.baseline, 30)}{by}{scale}", "difference")
         if self.letters:
-            yield own(f"letters{by}", "text")
+            yield column(f"letters{by}", "text")
 
 
 def leaderboard(page: Page) -> Section:
     """Return models by measures for each dataset, and a plot of two measures."""
-    whole = len(page.evaluation.estimates) <= _BOARD_CELLS
+    is_complete = len(page.evaluation.estimates) <= _BOARD_CELLS
     parts: list[Block] = [
-        Section("", dataset_title(name), tuple(_board_blocks(page, name, whole))) for name in page.leading
+        Section("", dataset_title(name), tuple(_board_blocks(page, name, is_complete))) for name in page.leading
     ]
-    parts += [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
+    parts += [] if is_complete else [Words("Slices by other measures: summary.csv.", "quiet")]
     parts += [Words(text, "quiet") for text in _legend(page)]
     return Section("leaderboard", "Leaderboard", tuple(parts), folded=False)
 
@@ -334,12 +334,14 @@ def _board_blocks(page: Page, dataset: str, whole: bool) -> Iterator[Block]:
         by_measure.setdefault(column.measure, []).append(column)
         if whole or column.slice == ALL or column.measure == lead:
             slices.setdefault(column.slice, {})[column.measure] = column
-    rankings = [_ranking(page, columns if measure == lead else own) for measure, own in by_measure.items()]
+    rankings = [
+        _ranking(page, columns if measure == lead else own_columns) for measure, own_columns in by_measure.items()
+    ]
     yield Table(
         name=f"leaderboard-{short_text(dataset)}",
         caption=f"Leaderboard of {dataset_title(dataset)}",
         columns=(_MODEL, *(column for ranking in rankings for column in ranking.columns)),
-        groups=tuple(_board_group(page, own, rankings) for own in slices.values()),
+        groups=tuple(_board_group(page, own_columns, rankings) for own_columns in slices.values()),
         chosen=len(slices) > 1,
         measures=tuple(by_measure),
         searched="model",
@@ -353,16 +355,16 @@ def _board_blocks(page: Page, dataset: str, whole: bool) -> Iterator[Block]:
 
 
 def _components(evaluation: Evaluation, dataset: str) -> Iterator[Block]:
-    own: dict[str, list[VarianceComponents]] = {}
+    by_measure: dict[str, list[VarianceComponents]] = {}
     for line in evaluation.components:
         if line.dataset == dataset:
-            own.setdefault(line.measure, []).append(line)
-    if not own:
+            by_measure.setdefault(line.measure, []).append(line)
+    if not by_measure:
         return
     lead = evaluation.leading[dataset]
     groups = tuple(
         Group(tuple(map(_component_cells, lines)), measure, measure, ALL, open=measure == lead)
-        for measure, lines in own.items()
+        for measure, lines in by_measure.items()
     )
     caption = f"More queries or more replicates? Standard deviations on {dataset_title(dataset)}"
     name = f"components-{short_text(dataset)}"
@@ -407,14 +409,14 @@ def _board_group(page: Page, columns: Mapping[str, MeasureColumn], rankings: Seq
     def cells(model: str) -> Iterator[str | Cell]:
         yield short_text(model)
         for ranking in shown:
-            column, known = columns.get(ranking.measure), differences.get(ranking.measure)
+            column, rows = columns.get(ranking.measure), differences.get(ranking.measure)
             if ranking.ranks:
-                yield column.ranks.get(model, "") if column and known is not None else ""
+                yield column.ranks.get(model, "") if column and rows is not None else ""
             yield _figure_cell(column, model)
             if ranking.baseline is not None:
-                yield _difference_cell((known or {}).get(model), ranking.bars or bars, apart=ranking.bars is not None)
+                yield _difference_cell((rows or {}).get(model), ranking.bars or bars, apart=ranking.bars is not None)
             if ranking.letters:
-                yield column.letters.get(model, "") if column and known is not None else ""
+                yield column.letters.get(model, "") if column and rows is not None else ""
 
     by_model = differences[first.measure]
     return Group(
@@ -443,9 +445,9 @@ def _tint(column: MeasureColumn, value: float | None) -> int:
     if value is None or column.best is None or len(column.estimates) < 2:
         return 0
     best = next(iter(column.estimates.values()))
-    known = [line.estimate for line in column.estimates.values() if line.estimate is not None]
+    values = [line.estimate for line in column.estimates.values() if line.estimate is not None]
     width = 0.0 if best.ci_low is None or best.ci_high is None else best.ci_high - best.ci_low
-    length = max(max(known) - min(known), width)
+    length = max(max(values) - min(values), width)
     return round(_TINTS * (1 - abs(value - column.best) / length)) if length else 0
 
 
@@ -492,8 +494,8 @@ _CHANGES = (
 def standing(page: Page) -> Section | None:
     """Return the worst slices of each model, its owner and its external metrics."""
     parts = (("Worst slices", _worst_slices(page)), ("Owners and external metrics", _external_metrics(page)))
-    found = ((title, tuple(content)) for title, content in parts)
-    blocks = tuple(Section("", title, content, folded=False) for title, content in found if content)
+    parts_with_blocks = ((title, tuple(content)) for title, content in parts)
+    blocks = tuple(Section("", title, content, folded=False) for title, content in parts_with_blocks if content)
     return Section("standing", "Standing", blocks, folded=False) if blocks else None
 
 
@@ -546,15 +548,15 @@ def _worst_of_models(lines: Sequence[Estimate]) -> list[Estimate]:
 def _external_metrics(page: Page) -> Iterator[Block]:
     models, external_metrics = page.manifest.models, page.manifest.external_metrics
     numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
-    names = list(dict.fromkeys(name for own in numbers.values() for name in own))
+    names = list(dict.fromkeys(name for values in numbers.values() for name in values))
     rows = tuple(
         (
             short_text(model),
             short_text(models[model].owner or ""),
-            *(f"{own[name]:,.10g}" if name in own else "" for name in names),
+            *(f"{values[name]:,.10g}" if name in values else "" for name in names),
         )
-        for model, own in numbers.items()
-        if own or models[model].owner
+        for model, values in numbers.items()
+        if values or models[model].owner
     )
     if rows:
         columns = (_MODEL, Column("owner", "name"), *(Column(short_text(name)) for name in names))

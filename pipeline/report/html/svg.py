@@ -64,7 +64,7 @@ class Drawing:
 
 def _path_data(points: _Pixels) -> str:
     runs = groupby(points, lambda point: math.isfinite(sum(point)))
-    lines = ([f"{_number(x)} {_number(y)}" for x, y in run] for known, run in runs if known)
+    lines = ([f"{_number(x)} {_number(y)}" for x, y in run] for is_defined, run in runs if is_defined)
     return "".join(f"M{'L'.join(line)}" for line in lines if len(line) > 1)
 
 
@@ -88,9 +88,9 @@ class Panel:
 
     def pixels(self, points: _Points) -> list[tuple[float, float]]:
         """Convert points to pixels from the left and the top of the drawing, NaN if there is no value."""
-        left, top, width, height = self.box
+        x0, y0, width, height = self.box
         return [
-            (left + _share(x, self.across, self.logarithmic) * width, top + height - _share(y, self.up) * height)
+            (x0 + _share(x, self.across, self.logarithmic) * width, y0 + height - _share(y, self.up) * height)
             for x, y in points
         ]
 
@@ -141,10 +141,10 @@ class Panel:
             self.text((value, bottom), _figure(value, form), shift=(0, -10), anchor="middle", colour=MUTED)
 
     def scale_up(self, values: Sequence[float], form: str = "g") -> None:
-        left, right = self.across
-        self.lines([[(left, value), (right, value)] for value in values], RULE)
+        start, end = self.across
+        self.lines([[(start, value), (end, value)] for value in values], RULE)
         for value in values:
-            self.text((left, value), _figure(value, form), shift=(-6, 0), anchor="end", colour=MUTED)
+            self.text((start, value), _figure(value, form), shift=(-6, 0), anchor="end", colour=MUTED)
 
 
 def _share(value: float | None, limits: _Limits, logarithmic: bool = False) -> float:
@@ -161,8 +161,8 @@ def _figure(value: float, form: str) -> str:
 
 def limits_around(values: Iterable[float | None]) -> _Limits:
     """Return the ends of a scale around all finite values, with a margin."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    low, high = min(known), max(known)
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    low, high = min(finite), max(finite)
     margin = (high - low) * _MARGIN or max(0.5, abs(low) * 1e-9)
     return low - margin, high + margin
 
