@@ -55,26 +55,28 @@ def score(
     Raises:
         InputError: If a measure refuses the grades, such as one above its `max_grade`.
     """
-    per_query = {name: tuple(m for m in found if m.metric.per == "query") for name, found in measures.items()}
+    per_query = {name: tuple(m for m in listed if m.metric.per == "query") for name, listed in measures.items()}
     inputs = {key: _inputs(key, joined, per_query[key[0]]) for key in joined}
     places = [
-        (dataset, model, blocks, place, asked, joined[dataset, model].max_grade)
-        for (dataset, model), own in inputs.items()
-        for asked, blocks in own
+        (dataset, model, blocks, place, block_measures, joined[dataset, model].max_grade)
+        for (dataset, model), parts in inputs.items()
+        for block_measures, blocks in parts
         for place in range(len(blocks))
     ]
 
     def call(number: int) -> tuple[str, Block, tuple[Measure, ...], Profile, float]:
-        dataset, model, blocks, place, asked, max_grade = places[number]
+        dataset, model, blocks, place, block_measures, max_grade = places[number]
         name = f"{dataset}: {model_of((dataset, model))[1]}" if isinstance(blocks[place], RatingsBlock) else dataset
-        return name, blocks[place], asked, profile, max_grade
+        return name, blocks[place], block_measures, profile, max_grade
 
-    found = workers.each("Scoring", _score_block, OnDemand(call, len(places)), unit="blocks")
-    values = {key: _gathered(len(joined[key].query_ids), per_query[key[0]], own, found) for key, own in inputs.items()}
-    deque(found, maxlen=0)  # the progress ends with it
+    scored = workers.each("Scoring", _score_block, OnDemand(call, len(places)), unit="blocks")
+    values = {
+        key: _gathered(len(joined[key].query_ids), per_query[key[0]], parts, scored) for key, parts in inputs.items()
+    }
+    deque(scored, maxlen=0)  # the progress ends with it
     for (dataset, _), (scores, _) in values.items():
         _keep_worst(scores, per_query[dataset], clusters.get(dataset))
-    of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
+    of_set = {name: tuple(m for m in listed if m.metric.per == "dataset") for name, listed in measures.items()}
     figures = _figures(joined, of_set, profile, clusters, workers)
     return tuple(
         Scores(
@@ -104,31 +106,31 @@ Inputs: TypeAlias = list[tuple[tuple[Measure, ...], Sequence[Block]]]
 
 def _inputs(key: OutputKey, joined: Mapping[OutputKey, JudgedOutput], measures: Sequence[Measure]) -> Inputs:
     task, (dataset, model) = joined[key], model_of(key)
-    of: dict[str, list[Measure]] = {}
+    by_input: dict[str, list[Measure]] = {}
     for measure in measures:
-        of.setdefault(measure.metric.input, []).append(measure)
+        by_input.setdefault(measure.metric.input, []).append(measure)
     plain = tuple(measure for measure in measures if measure.metric.input in ("judged", "ratings"))
     inputs: Inputs = [(plain, task.blocks)] if plain else []
-    if "catalogue" in of and task.catalogue is not None:
-        inputs.append((tuple(of["catalogue"]), tuple(task.catalogue.parts())))
-    named = {str(measure.parameters["model"]) for kind in ("rankings", "outputs") for measure in of.get(kind, ())}
+    if "catalogue" in by_input and task.catalogue is not None:
+        inputs.append((tuple(by_input["catalogue"]), tuple(task.catalogue.parts())))
+    named = {str(measure.parameters["model"]) for kind in ("rankings", "outputs") for measure in by_input.get(kind, ())}
     others = {name: joined.get((dataset, name.replace("{model}", model))) for name in named}
     there = {name: other for name, other in others.items() if other is not None}
-    if "rankings" in of and task.ranked is not None:
+    if "rankings" in by_input and task.ranked is not None:
         rankings = {name: other.ranked for name, other in there.items() if other.ranked is not None}
-        inputs.append((tuple(of["rankings"]), (RankingsBlock(task.ranked, rankings),)))
-    if "outputs" in of:
-        beside = OnDemand(lambda place: _beside(task, there, place), len(task.blocks))
-        inputs.append((tuple(of["outputs"]), beside))
+        inputs.append((tuple(by_input["rankings"]), (RankingsBlock(task.ranked, rankings),)))
+    if "outputs" in by_input:
+        blocks = OnDemand(lambda place: _beside(task, there, place), len(task.blocks))
+        inputs.append((tuple(by_input["outputs"]), blocks))
     return inputs
 
 
 def _beside(task: JudgedOutput, others: Mapping[str, JudgedOutput], place: int) -> OutputsBlock:
     """Return a block of the task beside blocks of other tasks. All have the same queries."""
-    found = {name: other.blocks[place] for name, other in others.items()}
+    blocks = {name: other.blocks[place] for name, other in others.items()}
     block = task.blocks[place]
     assert isinstance(block, JudgedBlock), "what is compared is ranked"
-    return OutputsBlock(block, {name: other for name, other in found.items() if isinstance(other, JudgedBlock)})
+    return OutputsBlock(block, {name: other for name, other in blocks.items() if isinstance(other, JudgedBlock)})
 
 
 def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters) -> None:
@@ -138,9 +140,9 @@ def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters)
             order = np.argsort(clusters, kind="stable")
             _, begins = np.unique(clusters[order], return_index=True)
             worst = np.maximum if measure.metric.direction == "lower" else np.minimum
-            found = worst.reduceat(values[row, order], begins)  # NaN if one of them is
+            minima = worst.reduceat(values[row, order], begins)  # NaN if one of them is
             values[row] = np.nan
-            values[row, order[begins]] = found
+            values[row, order[begins]] = minima
 
 
 def _gathered(
@@ -152,8 +154,8 @@ def _gathered(
     """
     values = np.empty((len(measures), n_queries))
     failed: dict[Measure, str] = {}
-    for asked, blocks in inputs:
-        rows, begin = [measures.index(measure) for measure in asked], 0
+    for block_measures, blocks in inputs:
+        rows, begin = [measures.index(measure) for measure in block_measures], 0
         for scores, reasons in islice(found, len(blocks)):
             end = begin + scores.shape[1]
             values[rows, begin:end] = scores
@@ -243,9 +245,9 @@ def _confidence_blocks(
     scored = {measure: measure.scored(profile) for measure in measures if measure.metric.input == "confidence"}
     if not scored or task.ranked is None:
         return {}
-    own = tuple(dict.fromkeys(scored.values()))
+    measured = tuple(dict.fromkeys(scored.values()))
     blocks = [block for block in task.blocks if isinstance(block, JudgedBlock)]
-    values = [_score_block(dataset, block, own, profile, task.max_grade)[0] for block in blocks]
+    values = [_score_block(dataset, block, measured, profile, task.max_grade)[0] for block in blocks]
     conventions = profile.conventions
     weights = np.where(task.missing & (conventions.missing_queries == "skip"), 0.0, 1.0)
     zero = conventions.undefined_queries == "zero"
@@ -253,7 +255,7 @@ def _confidence_blocks(
     scores[counted == 0] = np.nan
     block = ConfidenceBlock.of_rankings(task.ranked, {})
     keys = {measure: tuple(map(measure.arguments(task.max_grade).get, ("of", "k", "rel"))) for measure in scored}
-    return {m: replace(block, scores={keys[m]: scores[own.index(inner)]}) for m, inner in scored.items()}
+    return {m: replace(block, scores={keys[m]: scores[measured.index(inner)]}) for m, inner in scored.items()}
 
 
 def join_replicates(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:
@@ -262,7 +264,7 @@ def join_replicates(results: Sequence[Scores], sharing: Collection[str] = ()) ->
     for result in results:
         shared = replace(result, shared_seeds=True) if result.model in sharing else result
         by_model.setdefault((result.dataset, result.model), []).append(shared)
-    return tuple(average_replicates(own) if own[0].replicate else own[0] for own in by_model.values())
+    return tuple(average_replicates(members) if members[0].replicate else members[0] for members in by_model.values())
 
 
 def average_replicates(replicates: Sequence[Scores]) -> Scores:
@@ -275,19 +277,19 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
         return replace(first, replicate="", replicates=(first,))
     weighted = any(measure.weighted for measure in first.measures)
     shape = (len(replicates), *first.weights.shape)
-    weights = np.stack([own.weights for own in replicates]) if weighted else np.broadcast_to(1.0, shape)
-    bounds = [own.tie_bounds for own in replicates if own.tie_bounds is not None]
+    weights = np.stack([each.weights for each in replicates]) if weighted else np.broadcast_to(1.0, shape)
+    bounds = [each.tie_bounds for each in replicates if each.tie_bounds is not None]
     return replace(
         first,
-        values=_averaged(first.measures, np.stack([own.values for own in replicates]), weights),
+        values=_averaged(first.measures, np.stack([each.values for each in replicates]), weights),
         weights=weights.mean(axis=0) if weighted else weights[0],
-        figures={key: float(np.mean([own.figures[key] for own in replicates])) for key in first.figures},
+        figures={key: float(np.mean([each.figures[key] for each in replicates])) for key in first.figures},
         figure_errors={
-            key: float(np.mean([own.figure_errors[key] for own in replicates])) for key in first.figure_errors
+            key: float(np.mean([each.figure_errors[key] for each in replicates])) for key in first.figure_errors
         },
-        missing=np.any([own.missing for own in replicates], axis=0),
-        unscored=np.any([own.unscored for own in replicates], axis=0),
-        failed={measure: reason for own in reversed(replicates) for measure, reason in own.failed.items()},
+        missing=np.any([each.missing for each in replicates], axis=0),
+        unscored=np.any([each.unscored for each in replicates], axis=0),
+        failed={measure: reason for each in reversed(replicates) for measure, reason in each.failed.items()},
         tie_bounds=np.stack([_averaged(first.measures, np.stack(each), weights) for each in zip(*bounds, strict=True)])
         if bounds
         else None,
@@ -300,9 +302,9 @@ def _averaged(measures: Sequence[Measure], values: Floats, weights: Floats) -> F
     """Return the (M, Q) mean of (R, M, Q) values, NaN if one is NaN. Weights that are all 0 count alike."""
     rows = []
     for row, measure in enumerate(measures):
-        own = weights[:, row] if measure.weighted else np.ones_like(values[:, row])
-        own = np.where(own.sum(axis=0) > 0, own, 1.0)
-        means = (measure.aggregation.forward(values[:, row]) * own).sum(axis=0) / own.sum(axis=0)
+        used = weights[:, row] if measure.weighted else np.ones_like(values[:, row])
+        used = np.where(used.sum(axis=0) > 0, used, 1.0)
+        means = (measure.aggregation.forward(values[:, row]) * used).sum(axis=0) / used.sum(axis=0)
         rows.append(measure.aggregation.backward(means[np.newaxis])[0])
     return np.array(rows).reshape(values.shape[1:])
 
@@ -333,8 +335,8 @@ def bound_ties(
         measures = tuple(result.measures[row] for row in _rows(result))
         return measures, result.values[_rows(result), span], block, profile, task.max_grade, [seed, name, number]
 
-    found = iter(workers.run("Reordering ties", _bound_block, OnDemand(call, len(places)), unit="blocks"))
-    return tuple(_with_bounds(result, joined[result.output], found) for result in results)
+    bounds = iter(workers.run("Reordering ties", _bound_block, OnDemand(call, len(places)), unit="blocks"))
+    return tuple(_with_bounds(result, joined[result.output], bounds) for result in results)
 
 
 def _tied_blocks(result: Scores, task: JudgedOutput) -> Iterator[tuple[slice, int]]:
@@ -365,15 +367,15 @@ def _bound_block(
 ) -> Floats:
     def bounds(rows: Sequence[int]) -> Floats:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(stream)))  # the same orders for all measures
-        own = [measures[row] for row in rows]
-        return tie_bounds(own, values[rows], block, profile, max_grade=max_grade, rng=rng)
+        some = [measures[row] for row in rows]
+        return tie_bounds(some, values[rows], block, profile, max_grade=max_grade, rng=rng)
 
-    found = np.full((3, *values.shape), np.nan)
+    bounds_of = np.full((3, *values.shape), np.nan)
     plain = [row for row, measure in enumerate(measures) if not measure.metric.code]
     for rows in ([plain] if plain else []) + [[row] for row in range(len(measures)) if row not in plain]:
         with suppress(MetricError):  # of another order than the one that it was scored in: it then has no bounds
-            found[:, rows] = bounds(rows)
-    return found
+            bounds_of[:, rows] = bounds(rows)
+    return bounds_of
 
 
 def _rows(result: Scores) -> list[int]:

@@ -166,14 +166,16 @@ def names_no_queries(dataset: PlannedDataset) -> bool:
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
     rows = {query_id: row for row, query_id in enumerate(scores.query_ids)}
-    own = np.array([rows.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
+    columns = np.array([rows.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
     return replace(
         scores,
         query_ids=query_ids,
-        values=np.where(own >= 0, scores.values[:, own], np.nan),
-        weights=np.where(own >= 0, scores.weights[:, own], 0.0),
-        moments={measure: np.where(own >= 0, means[:, own], np.nan) for measure, means in scores.moments.items()},
-        missing=np.where(own >= 0, scores.missing[own], True),
+        values=np.where(columns >= 0, scores.values[:, columns], np.nan),
+        weights=np.where(columns >= 0, scores.weights[:, columns], 0.0),
+        moments={
+            measure: np.where(columns >= 0, means[:, columns], np.nan) for measure, means in scores.moments.items()
+        },
+        missing=np.where(columns >= 0, scores.missing[columns], True),
         replicates=tuple(_on_queries(replicate, query_ids) for replicate in scores.replicates),
     )
 
@@ -191,10 +193,12 @@ def _rescored_on_current(
         return None, reasons
     try:
         joined = _rejoined(record, model, dataset, current)
-        asked = {dataset.name: tuple(judged)}
+        measures_of = {dataset.name: tuple(judged)}
         sharing = [model] if record.manifest.models[model].shared_seeds else []
         clusters = {dataset.name: current.inputs.datasets[dataset.name].groups.clusters}
-        (scores,) = join_replicates(score(joined, asked, current.profile, current.workers, clusters=clusters), sharing)
+        (scores,) = join_replicates(
+            score(joined, measures_of, current.profile, current.workers, clusters=clusters), sharing
+        )
     except InputError as error:
         return None, reasons | {measure: f"{differing[measure]}, and {error}" for measure in judged}
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
@@ -290,22 +294,22 @@ class BaselineResolver:
 
     def find_gone(self) -> Mapping[str, Mapping[str, Evaluation]]:
         """Return by dataset the queries that outputs lack and earlier evaluations have, with the latest of these."""
-        gone: dict[str, dict[str, Evaluation]] = {}
+        vanished: dict[str, dict[str, Evaluation]] = {}
         for name, dataset in self.datasets.items():
             if not names_no_queries(dataset):
                 continue
             now = self.current.inputs.datasets[name].query_ids.tolist()
             references = [reference for _, reference in self.earlier()]
             references += [Reference("last_passed", "last_passed", None)] if self.planned.gates else []
-            asked = [(reference, model) for reference in references for model in self.planned.models]
-            records = {record.path: record for each in asked if (record := self.resolve(*each).record) is not None}
+            questions = [(reference, model) for reference in references for model in self.planned.models]
+            records = {record.path: record for each in questions if (record := self.resolve(*each).record) is not None}
             for record in sorted(records.values(), key=lambda record: record.manifest.order):
                 with contextlib.suppress(InputError):
                     ids = self.current.match_queries(record, dataset)
                     query_ids = read_query_ids(record, record.manifest.name_then(dataset.name, dataset.was))
                     then = {ids.get(each, each): record for each in query_ids}
-                    gone.setdefault(name, {}).update({each: then[each] for each in then.keys() - {*now}})
-        return {name: dict(sorted(found.items())) for name, found in gone.items() if found}
+                    vanished.setdefault(name, {}).update({each: then[each] for each in then.keys() - {*now}})
+        return {name: dict(sorted(records_of.items())) for name, records_of in vanished.items() if records_of}
 
     def earlier(self) -> Iterator[tuple[Since, Reference]]:
         try:
@@ -335,11 +339,11 @@ class BaselineResolver:
 
     def _warnings(self) -> Iterator[str]:
         used: dict[tuple[str, Path], tuple[Evaluation, list[str]]] = {}
-        asked = {gate.against for gate in self.planned.gates}
+        references = {gate.against for gate in self.planned.gates}
         for (reference, _), resolved in self._resolved.items():
             if resolved.record is not None:
                 _, lost = used.setdefault((reference.text, resolved.record.path), (resolved.record, []))
-                lost.extend(resolved.lost if reference in asked else ())
+                lost.extend(resolved.lost if reference in references else ())
         for (text, _), (record, lost) in used.items():
             yield from skipped(text, [*dict.fromkeys(lost)], record)
 
@@ -354,12 +358,12 @@ class BaselineResolver:
     def resolve(self, reference: Reference, model: str) -> Resolved:
         if (reference, model) not in self._resolved:
             was = self.planned.models[model].was
-            text, asked = str(reference.record), reference
+            text, question = str(reference.record), reference
             try:
                 if text.startswith(MLFLOW):  # a run is known by the path of its record
                     path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self.current.workspace)
-                    asked = replace(reference, record=str(path))
-                resolved = resolve(asked, self.history, self._accepted, model=model, was=was)
+                    question = replace(reference, record=str(path))
+                resolved = resolve(question, self.history, self._accepted, model=model, was=was)
             except InputError as error:
                 resolved = Resolved(None, model, str(error))
             except OSError as error:  # a remote store may be away
@@ -505,8 +509,8 @@ def rescore(
     if only is None:
         joined = _rejoin(kept, model, judged, profile)
     else:
-        rows, wanted = judged.dataset.judgments.rows, set(only)
-        named = np.array([query_id in wanted for query_id in rows.query_ids])
+        rows, chosen = judged.dataset.judgments.rows, set(only)
+        named = np.array([query_id in chosen for query_id in rows.query_ids])
         rows = rows.take(np.flatnonzero(named[rows.query_codes]))
         dataset = judged_dataset(rows, None, keep_first=judged.planned.keep_first)
         task, files = kept.output(model)
@@ -520,5 +524,5 @@ def rescore(
 def can_rescore(measure: Measure) -> bool:
     """Return whether the measure needs only judged documents and their ranks."""
     needs = set(measure.metric.needs) - {"subtopics"}
-    own = bool(measure.metric.code)  # whose code no record runs
-    return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not own
+    is_custom = bool(measure.metric.code)  # whose code no record runs
+    return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not is_custom

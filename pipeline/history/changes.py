@@ -65,16 +65,22 @@ def query_details(
     dataset: ShownDataset, query_ids: Sequence[str], wanted: Iterable[tuple[ShownOutput, Collection[str]]]
 ) -> list[QueryDetail]:
     """Return details of queries. `wanted` pairs outputs with the queries whose first documents are shown."""
-    asked: dict[str, tuple[ShownOutput, dict[str, None]]] = {}
-    for output, own in wanted:
-        asked.setdefault(output.name, (output, {}))[1].update(dict.fromkeys(own))
+    outputs: dict[str, tuple[ShownOutput, dict[str, None]]] = {}
+    for output, ids in wanted:
+        outputs.setdefault(output.name, (output, {}))[1].update(dict.fromkeys(ids))
     lists: dict[str, dict[str, tuple[ListedDocument, ...]]] = {}
-    for output, own in asked.values():
-        for query_id, listed in _lists(dataset, output, own):
+    for output, ids in outputs.values():
+        for query_id, listed in _lists(dataset, output, ids):
             lists.setdefault(query_id, {})[output.name] = listed
     documents, queries, titles, texts = dataset.planned.documents, dataset.planned.queries, {}, {}
     if documents is not None:
-        names = {each.doc_id for own in lists.values() for listed in own.values() for each in listed if each.doc_id}
+        names = {
+            each.doc_id
+            for by_output in lists.values()
+            for listed in by_output.values()
+            for each in listed
+            if each.doc_id
+        }
         titles = read_titles(documents.shown, dataset.files.get("documents", ()), "doc_id", names)
     if queries is not None:
         texts = read_titles(queries.shown, dataset.files.get("queries", ()), "query_id", query_ids)
@@ -100,21 +106,21 @@ def _lists(
     if dataset.read is None:
         return
     judgments = dataset.read.judgments
-    found = top_documents(dataset.read, output.source, output.files, query_ids, dataset.conventions, DEPTH)
-    ranks = output.ranks() if found is None else None
+    documents_of = top_documents(dataset.read, output.source, output.files, query_ids, dataset.conventions, DEPTH)
+    ranks = output.ranks() if documents_of is None else None
     for query_id in query_ids:
         grades = judgments.grades_of(int(judgments.find([query_id])[0]))
-        if found is not None:
-            documents = enumerate(found.get(query_id, ()), start=1)
+        if documents_of is not None:
+            documents = enumerate(documents_of.get(query_id, ()), start=1)
             yield query_id, tuple(ListedDocument(rank, name, grades.get(name)) for rank, name in documents)
         elif ranks is not None:
             yield query_id, tuple(_judged(ranks.ranks(query_id), grades))
 
 
 def _judged(ranks: Mapping[str, int], grades: Mapping[str, float]) -> Iterator[ListedDocument]:
-    known = {rank: name for name, rank in ranks.items() if rank <= DEPTH}
-    for rank in range(1, max(known, default=0) + 1):
-        name = known.get(rank)
+    names = {rank: name for name, rank in ranks.items() if rank <= DEPTH}
+    for rank in range(1, max(names, default=0) + 1):
+        name = names.get(rank)
         yield ListedDocument(rank, name, None if name is None else grades.get(name))
 
 
@@ -138,7 +144,9 @@ def digest_inputs(
     digests |= {role: [file.digest for file in files[role]] for role in ("documents", "interactions") if role in files}
     if dataset.cluster:
         digests["clusters"] = [dataset.cluster, [file.digest for file in files.get("queries", ())]]
-    return {kind: hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest() for kind, own in digests.items()}
+    return {
+        kind: hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest() for kind, parts in digests.items()
+    }
 
 
 def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
@@ -182,7 +190,9 @@ def relevant_documents(before: RetrievedRanks, after: RetrievedRanks, query_id: 
     """Return the query's relevant documents with both ranks, the best rank first, then those never retrieved."""
     grades = after.relevant(query_id)
     ranks = (before.ranks(query_id), after.ranks(query_id))
-    documents = [RankedDocument(name, grade, *(found.get(name) for found in ranks)) for name, grade in grades.items()]
+    documents = [
+        RankedDocument(name, grade, *(ranks_of.get(name) for ranks_of in ranks)) for name, grade in grades.items()
+    ]
     return tuple(sorted(documents, key=_best_rank))
 
 
@@ -196,12 +206,12 @@ def definition_differences(
 ) -> Iterator[str]:
     """Yield a line per difference of definitions, with its measures."""
     before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
-    found: dict[str, list[str]] = {}
+    changed: dict[str, list[str]] = {}
     for name in (name for name in measures if before[name].fingerprint != after[name].fingerprint):
         ways = [*_unlike_parameters(before[name], after[name]), *_unlike_code(base, candidate, name)]
         for way in ways or [*_unlike_conventions(base, candidate)] or ["defined otherwise"]:
-            found.setdefault(way, []).append(name)
-    for way, names in found.items():
+            changed.setdefault(way, []).append(name)
+    for way, names in changed.items():
         listed = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
         yield f"{listed}: {way}"
 
@@ -209,9 +219,9 @@ def definition_differences(
 def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
     values = before.parameters | after.parameters
     for name in values:
-        one, other = before.parameters.get(name), after.parameters.get(name)
-        if one != other:
-            yield f"{name} was {_written(one)} and is {_written(other)}"
+        then, now = before.parameters.get(name), after.parameters.get(name)
+        if then != now:
+            yield f"{name} was {_written(then)} and is {_written(now)}"
     if before.direction != after.direction:  # of external scores, which the config declares
         yield f"the better direction was {before.direction} and is {after.direction}"
     if before.version != after.version:
@@ -221,17 +231,17 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
 def _unlike_code(base: Manifest, candidate: Manifest, measure: str) -> Iterator[str]:
     name = re.split("[(@]", measure)[0]
     before, after = (manifest.own_metrics.get(name) for manifest in (base, candidate))
-    one, other = before and before["code"], after and after["code"]
-    if one != other:
-        yield f"its code was {_written(one)} and is {_written(other)}"
+    then, now = before and before["code"], after and after["code"]
+    if then != now:
+        yield f"its code was {_written(then)} and is {_written(now)}"
 
 
 def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
     after = dict(candidate.conventions)
     unlike = {name: (value, after[name]) for name, value in base.conventions if value != after[name]}
     profiles = unlike.pop("profile", None)
-    for name, (one, other) in unlike.items() or ([("profile", profiles)] if profiles else []):
-        yield f"{name} was {_written(one)} and is {_written(other)}"
+    for name, (then, now) in unlike.items() or ([("profile", profiles)] if profiles else []):
+        yield f"{name} was {_written(then)} and is {_written(now)}"
 
 
 def _written(value: object) -> str:
@@ -244,22 +254,26 @@ _COMPUTING = ("rankledger", "numpy", "pyarrow")  # the packages that a figure ca
 def other_versions(before: Environment, after: Environment) -> Iterator[str]:
     """Yield changed versions that figures can depend on, such as `numpy 2.4.6 → 2.3.5`."""
     versions = [
-        {name: str(found.packages.get(name, "none")) for name in _COMPUTING}
-        | {"python": found.python, "platform": found.platform, "BLAS": ", ".join(found.blas) or "none"}
-        for found in (before, after)
+        {name: str(environment.packages.get(name, "none")) for name in _COMPUTING}
+        | {
+            "python": environment.python,
+            "platform": environment.platform,
+            "BLAS": ", ".join(environment.blas) or "none",
+        }
+        for environment in (before, after)
     ]
-    for name, one in versions[0].items():
-        if one != versions[1][name]:
-            yield f"{name} {one} → {versions[1][name]}"
+    for name, version in versions[0].items():
+        if version != versions[1][name]:
+            yield f"{name} {version} → {versions[1][name]}"
 
 
 def other_code(before: Environment, after: Environment) -> Iterator[str]:
     """Yield differences of the config's repository, nothing if either evaluation was outside of one."""
-    one, other = before.git, after.git
-    if one is None or other is None:
+    then, now = before.git, after.git
+    if then is None or now is None:
         return
-    if one.commit != other.commit:
-        yield f"commit {one.commit[:12]} → {other.commit[:12]}"
-    for when, state in (("then", one), ("now", other)):
+    if then.commit != now.commit:
+        yield f"commit {then.commit[:12]} → {now.commit[:12]}"
+    for when, state in (("then", then), ("now", now)):
         if state.dirty:
             yield f"changes that were not committed {when}"

@@ -69,7 +69,9 @@ def _split_changes(match: Match) -> Iterator[ChangeSplit]:
 def _split(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> ChangeSplit:
     scores = match.scores[pair]
     conventions = [side.profile.conventions for side in (match.before, match.after)]
-    before, after = (_figure(own, measure, rules) for own, rules in zip(scores, conventions, strict=True))
+    before, after = (
+        _figure(side_scores, measure, rules) for side_scores, rules in zip(scores, conventions, strict=True)
+    )
     sign = -1.0 if measure.metric.direction == "lower" else 1.0
     steps = [*_steps(match, pair, measure, rescored), ("output", after, "")]
     parts = split_change(before, steps, sign=sign)
@@ -79,8 +81,8 @@ def _split(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
 def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> Iterator[ChangeStep]:
     def figure(by: str, queries: npt.NDArray[np.object_] | None) -> Figure:
         if not can_rescore(measure):
-            own = f"the code of {measure} is not run for records"
-            return None, own if measure.metric.code else f"{measure} needs more than the ranks of judged documents"
+            reason = f"the code of {measure} is not run for records"
+            return None, reason if measure.metric.code else f"{measure} needs more than the ranks of judged documents"
         scores = rescored(by)
         if isinstance(scores, str):
             return None, scores
@@ -192,14 +194,16 @@ def compare_sides(
 ) -> ComparisonReport:
     """Compare opened records, with the arguments and errors of `compare`."""
     matched = [(sides, match_datasets(sides)) for sides in references.sides]
-    matches = [match for _, own in matched for match in own]
+    matches = [match for _, side_matches in matched for match in side_matches]
     if not matches:
         raise InputError("the two share no dataset, query and measure; nothing can be compared")
     unlike = tuple(dict.fromkeys(line for match in matches for line in match.unlike()))
     if unlike and not force:
         raise InputError(*(f"{line}; add --force to compare anyway" for line in unlike))
     leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead)
-    comparers = [_Comparer(sides, own, leading, top, jobs, ranks, changed_only) for sides, own in matched]
+    comparers = [
+        _Comparer(sides, side_matches, leading, top, jobs, ranks, changed_only) for sides, side_matches in matched
+    ]
     figures = tuple(figure for sides in references.sides for figure in _set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
     splits = tuple(
@@ -266,7 +270,9 @@ class _Comparer:
         self._groups: dict[str, Groups] = {}  # by dataset
         self.sides = sides
         self.matches = matches
-        self._compared = [own for match in matches if (own := match.comparable())] if changed_only else matches
+        self._compared = (
+            [comparable for match in matches if (comparable := match.comparable())] if changed_only else matches
+        )
         self.remarks: list[str] = []
 
     def lines(self) -> Iterator[Comparison]:
@@ -297,7 +303,9 @@ class _Comparer:
 
     def _slice_changes(self, match: Match, pair: Pair, measure: Measure) -> tuple[SliceChange, ...]:
         row, conventions = match.measures.index(measure), match.after.profile.conventions
-        before, after = (contributions_of(own, row, own.values[row], conventions) for own in match.shared(pair))
+        before, after = (
+            contributions_of(scores, row, scores.values[row], conventions) for scores in match.shared(pair)
+        )
         lines, searched = changed_slices((match.name, *pair), (after, before), self._groups_of(match), self._search)
         if searched:
             self.remarks.append(searched)
@@ -326,14 +334,14 @@ class _Comparer:
             after.dataset if is_ranked and query_ids else None,
             after.profile.conventions,
         )
-        wanted = []
+        outputs = []
         for pair in scores if is_ranked else ():
-            own = [query.query_id for query in pair.largest_changes]
+            query_names = [query.query_id for query in pair.largest_changes]
             sides = ((after, pair.model, pair.model), (match.before, pair.baseline_model, pair.baseline))
             for kept, model, name in sides:
                 with suppress(InputError):
-                    wanted.append((kept.shown_output(model, name), own))
-        yield from query_details(dataset, [*query_ids], wanted)
+                    outputs.append((kept.shown_output(model, name), query_names))
+        yield from query_details(dataset, [*query_ids], outputs)
 
     def _scores(self, match: Match, pair: Pair, measure: Measure) -> PairedScores:
         row = match.measures.index(measure)
@@ -354,12 +362,12 @@ class _Comparer:
         if base.evaluation_id == match.after.record.manifest.evaluation_id:
             return scores
         label = night_label(base.date) or base.evaluation_id
-        where = "in" if label in (base.date, base.evaluation_id) else "on"  # a day
-        return replace(scores, baseline=f"{pair[1]} {where} {label}", record=base.evaluation_id)
+        preposition = "in" if label in (base.date, base.evaluation_id) else "on"  # a day
+        return replace(scores, baseline=f"{pair[1]} {preposition} {label}", record=base.evaluation_id)
 
     def _unequal_judging(self, match: Match, pair: Pair, ranked: Sequence[RetrievedRanks]) -> Iterator[str]:
         names = f"{pair[1]} before" if pair[0] == pair[1] else pair[1], pair[0]
-        outputs = {name: [own] for name, own in zip(names, ranked, strict=True)}
+        outputs = {name: [ranks] for name, ranks in zip(names, ranked, strict=True)}
         for line in unequal_judging(outputs, match.measures, [names], match.after.profile.conventions):
             yield f"{match.name}: {line}"
 
@@ -384,9 +392,9 @@ def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
         name_then = records[0].manifest.name_then(dataset.name, dataset.was)
         for measure in dataset.measures:
             for model, baseline in sides.pairs:
-                ours, theirs = (dataset.name, model, str(measure)), (name_then, baseline, str(measure))
-                if measure.metric.per == "dataset" and ours in after and theirs in before:
-                    yield DatasetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
+                key, base_key = (dataset.name, model, str(measure)), (name_then, baseline, str(measure))
+                if measure.metric.per == "dataset" and key in after and base_key in before:
+                    yield DatasetFigure(dataset.name, model, baseline, str(measure), before[base_key], after[key])
 
 
 def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
@@ -401,8 +409,8 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
             if pair not in match.scores:
                 yield f"left out: {pair[0]} on {match.name}, which is not evaluated on both sides"
         planned = (match.before.planned, match.after.planned)
-        asked = dict.fromkeys(str(m) for side in planned for m in side.measures if m.metric.per == "query")
-        alone = [measure for measure in asked if measure not in compared[match.name]]
+        measures = dict.fromkeys(str(m) for side in planned for m in side.measures if m.metric.per == "query")
+        alone = [measure for measure in measures if measure not in compared[match.name]]
         if alone:
             yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
 
@@ -416,20 +424,20 @@ def changes_since_night(
     current = replace(opened, record=replace(evaluation, is_trusted=opened.is_trusted))
     models = before.manifest.models
     pairs = tuple(
-        (name, known)
+        (name, earlier)
         for name, model in current.planned.models.items()
-        for known in [own for own in (name, model.was) if own in models][:1]
+        for earlier in [candidate for candidate in (name, model.was) if candidate in models][:1]
     )
     if not pairs:
         return None
 
     def ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
         is_current = kept.record.evaluation_id == evaluation.evaluation_id
-        known = inputs.ranks(kept.planned.name, model) if is_current else None
-        return known or retrieved_ranks(kept, model)
+        ranks_now = inputs.ranks(kept.planned.name, model) if is_current else None
+        return ranks_now or retrieved_ranks(kept, model)
 
-    gone = [model for model in models if model not in {known for _, known in pairs}]
-    remarks = tuple(f"left out: {model!r} is in {before.evaluation_id} alone" for model in gone)
+    vanished = [model for model in models if model not in {earlier for _, earlier in pairs}]
+    remarks = tuple(f"left out: {model!r} is in {before.evaluation_id} alone" for model in vanished)
     return compare_sides(
         References((Sides(open_record(before.path), current, pairs),), remarks),
         ("previous", "last"),

@@ -337,8 +337,8 @@ class Match:
     @cached_property
     def query_ids(self) -> npt.NDArray[np.object_]:
         before, after = next(iter(self.scores.values()))
-        known = set(before.query_ids.tolist())
-        return np.array([query_id for query_id in after.query_ids.tolist() if query_id in known], dtype=object)
+        ids_before = set(before.query_ids.tolist())
+        return np.array([query_id for query_id in after.query_ids.tolist() if query_id in ids_before], dtype=object)
 
     @property
     def n_removed(self) -> int:
@@ -351,11 +351,11 @@ class Match:
     @cached_property
     def differences(self) -> Mapping[Measure, tuple[InputChange, ...]]:
         """Differing inputs besides outputs and queries, by measure."""
-        found = {}
+        changes = {}
         for measure in self.measures:
             then, now = (side.comparability(measure) for side in (self.before, self.after))
-            found[measure] = tuple(change for change in then.differences(now) if change.kind != "queries")
-        return found
+            changes[measure] = tuple(change for change in then.differences(now) if change.kind != "queries")
+        return changes
 
     def differs_by(self, measure: Measure, *kinds: str) -> bool:
         return any(change.kind in kinds for change in self.differences[measure])
@@ -406,8 +406,8 @@ class Match:
         pairs: dict[tuple[str, str], Pair] = {}
         for pair in self.scores:
             model, baseline = f"{self.after.record.path}#{pair[0]}", f"{self.before.record.path}#{pair[1]}"
-            theirs, ours = self.shared(pair)
-            results |= {model: replace(ours, model=model), baseline: replace(theirs, model=baseline)}
+            before, after = self.shared(pair)
+            results |= {model: replace(after, model=model), baseline: replace(before, model=baseline)}
             pairs[model, baseline] = pair
         return [*results.values()], pairs
 
@@ -442,29 +442,29 @@ def match_datasets(sides: Sides) -> tuple[Match, ...]:
 
 
 def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> Match:
-    asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
+    measures = [measure for measure in after.planned.measures if measure.metric.per == "query"]
     scores: dict[Pair, tuple[Scores, Scores]] = {}
     then, now = (read_contents(side.record, after.planned.name) for side in (before, after))
     ids, n_differing = rename_by_content(then, now)
     for model, baseline in pairs:
-        ours = read_scores(after.record, after.planned.name, model, asked)
-        theirs = read_scores(before.record, before.planned.name, baseline, asked)
-        if ours is not None and theirs is not None:
-            scores[model, baseline] = (theirs.renamed(ids), ours)
-    for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
-        if any(not np.array_equal(one.query_ids, own[0].query_ids) for one in own):
+        scores_after = read_scores(after.record, after.planned.name, model, measures)
+        scores_before = read_scores(before.record, before.planned.name, baseline, measures)
+        if scores_after is not None and scores_before is not None:
+            scores[model, baseline] = (scores_before.renamed(ids), scores_after)
+    for side, side_scores in zip((before, after), zip(*scores.values(), strict=True), strict=False):
+        if any(not np.array_equal(other.query_ids, side_scores[0].query_ids) for other in side_scores):
             different = f"models have scores of different queries of '{shorten(side.planned.name)}'"
             raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
     measured = [set(side.measures) for both in scores.values() for side in both]
     name, warning = after.planned.name, ""
     if n_differing:
         warning = f"{name}: {content_warning(now, n_differing, 'in the base', paired=bool(ids))}"
-    return Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)), warning)
+    return Match(before, after, scores, tuple(m for m in measures if all(m in side for side in measured)), warning)
 
 
 def _are_equal(one: Scores, other: Scores) -> bool:
     pairs = [(one.values, other.values), (one.weights, other.weights)]
-    pairs += [(own, other.moments.get(measure, own)) for measure, own in one.moments.items()]
+    pairs += [(means, other.moments.get(measure, means)) for measure, means in one.moments.items()]
     return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
 
 
@@ -474,7 +474,7 @@ def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence
     rows = [scores.measures.index(measure) for measure in measures]
     moments = {measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures}
     if len(columns) < len(scores.query_ids):
-        moments |= {measure: np.full_like(own, np.nan) for measure, own in moments.items() if not measure.has_slices}
+        moments |= {key: np.full_like(means, np.nan) for key, means in moments.items() if not key.has_slices}
     return replace(
         scores,
         query_ids=query_ids,
@@ -493,14 +493,14 @@ def leading_measures(
     """Return the leading measure of each dataset that has it: the asked one, else the lead measure or the first."""
     shared: dict[str, list[Measure]] = {}
     for match in matches:
-        own = shared.setdefault(match.name, [*match.measures])
-        shared[match.name] = [measure for measure in own if measure in match.measures]
+        measures = shared.setdefault(match.name, [*match.measures])
+        shared[match.name] = [measure for measure in measures if measure in match.measures]
     if asked is None:
-        chosen = {name: lead_among(lead.get(name), own) for name, own in shared.items()}
+        chosen = {name: lead_among(lead.get(name), measures) for name, measures in shared.items()}
         return {name: measure for name, measure in chosen.items() if measure is not None}
-    known = dict.fromkeys(str(measure) for own in shared.values() for measure in own)
-    written = measure_among(asked, known, lacking)
-    return {dataset: measure for dataset, own in shared.items() for measure in own if str(measure) == written}
+    names = dict.fromkeys(str(measure) for measures in shared.values() for measure in measures)
+    written = measure_among(asked, names, lacking)
+    return {dataset: measure for dataset, measures in shared.items() for measure in measures if str(measure) == written}
 
 
 def record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:

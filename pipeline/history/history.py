@@ -173,13 +173,13 @@ def history(
     workspace = Workspace.open(runs_dir, records, wanted=name or "")
     name = name_of_evaluation(name, workspace)
     lead: Mapping[str, str] = {} if measure else last_record(name, workspace).manifest.lead
-    lead = {on: own for on, own in lead.items() if on == dataset} or lead
-    asked = measure or next(iter(lead.values()), None)
-    if asked is None:
+    lead = {on: leading for on, leading in lead.items() if on == dataset} or lead
+    chosen = measure or next(iter(lead.values()), None)
+    if chosen is None:
         raise InputError(f"the last evaluation of {name!r} has no lead measure; name one with --measure")
-    whole = measured_history(name, asked, workspace, model=model, dataset=dataset)
-    others = [f"{own} leads on {on}; name it with --measure" for on, own in lead.items() if own != asked]
-    return replace(whole, remarks=(*whole.remarks, *others))
+    result = measured_history(name, chosen, workspace, model=model, dataset=dataset)
+    others = [f"{leading} leads on {on}; name it with --measure" for on, leading in lead.items() if leading != chosen]
+    return replace(result, remarks=(*result.remarks, *others))
 
 
 def measured_history(
@@ -194,10 +194,10 @@ def measured_history(
     written = next((entry.measure for entry in scan.found if entry.lines), None)
     if written is None:
         measures = scan_records(workspace.records, name, lambda entry: tuple(entry.manifest.definitions)).found
-        known = [*dict.fromkeys(chain.from_iterable(measures))]
-        written = measure_among(measure, known, f"no evaluation of {name!r} has")
-    whole = history_of(name, written, scan.found, model=model, dataset=dataset)
-    return replace(whole, remarks=(*whole.remarks, *scan.remarks))
+        names = [*dict.fromkeys(chain.from_iterable(measures))]
+        written = measure_among(measure, names, f"no evaluation of {name!r} has")
+    result = history_of(name, written, scan.found, model=model, dataset=dataset)
+    return replace(result, remarks=(*result.remarks, *scan.remarks))
 
 
 def history_of(
@@ -243,16 +243,16 @@ def known_history(
         tonight = _entry(evaluation.evaluation_id, manifest, measure, evaluation.estimates, evaluation.verdicts)
         entries = [entries[place] for entries in scan.found]
         tasks = tonight.lines.keys() | tonight.failures.keys()
-        whole = history_of(evaluation.name, measure, [*entries, tonight])
+        result = history_of(evaluation.name, measure, [*entries, tonight])
         series = tuple(
-            own
-            for own in whole.series
-            if (own.dataset, own.model) in tasks
-            and evaluation.leading.get(own.dataset) == measure
-            and len(own.nights) > 1
+            one_series
+            for one_series in result.series
+            if (one_series.dataset, one_series.model) in tasks
+            and evaluation.leading.get(one_series.dataset) == measure
+            and len(one_series.nights) > 1
         )
         if series:
-            histories.append(replace(whole, series=series, remarks=()))
+            histories.append(replace(result, series=series, remarks=()))
     return tuple(histories), tuple(f"history: {line}" for line in scan.remarks)
 
 
@@ -295,10 +295,10 @@ def _promoted(entry: RecordEntry) -> dict[str, str]:
 
 def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...]]:
     """Return the last evaluation of each date without repeats, by date, and lines on those left out."""
-    ordered = sorted(evaluations, key=lambda one: order_night(one.date, one.created, one.evaluation_id))
-    own = [evaluated for evaluated in ordered if not evaluated.repeats]
-    last = {evaluated.date: evaluated for evaluated in own}
-    n_repeats, n_earlier = len(ordered) - len(own), len(own) - len(last)
+    ordered = sorted(evaluations, key=lambda entry: order_night(entry.date, entry.created, entry.evaluation_id))
+    first_runs = [evaluated for evaluated in ordered if not evaluated.repeats]
+    last = {evaluated.date: evaluated for evaluated in first_runs}
+    n_repeats, n_earlier = len(ordered) - len(first_runs), len(first_runs) - len(last)
     remarks = []
     if n_repeats:
         some = "1 evaluation that repeats" if n_repeats == 1 else f"{n_repeats} evaluations that repeat"
@@ -306,14 +306,14 @@ def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...
     if n_earlier:
         some = "1 evaluation" if n_earlier == 1 else f"{n_earlier} evaluations"
         remarks.append(f"left out: {some} with a later one of the same date; `evaluate --date LABEL` keeps them apart")
-    return [one for one in own if one is last[one.date]], tuple(remarks)
+    return [entry for entry in first_runs if entry is last[entry.date]], tuple(remarks)
 
 
 def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: str | None) -> str:
     datasets, models = ([*dict.fromkeys(part)] for part in zip(*tasks, strict=True))
-    for kind, asked, known in (("dataset", dataset, datasets), ("model", model, models)):
-        if asked is not None and asked not in known:
-            return f"no {kind} {asked!r} has {measure}; those that have: {', '.join(known)}{likely(asked, known)}"
+    for kind, value, names in (("dataset", dataset, datasets), ("model", model, models)):
+        if value is not None and value not in names:
+            return f"no {kind} {value!r} has {measure}; those that have: {', '.join(names)}{likely(value, names)}"
     return f"{model!r} was never evaluated on {dataset!r} by {measure}"
 
 

@@ -101,11 +101,13 @@ def build_failed_manifest(
         shared = _shared_definitions(planned, profile)
         datasets = {}
         for dataset in planned.datasets:
-            own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
+            redefined = (
+                each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint
+            )
             datasets[dataset.name] = _unread_dataset(dataset.kind).model_copy(
                 update={
                     "relevant": dataset.relevant,
-                    "definitions": define_measures(own, profile),
+                    "definitions": define_measures(redefined, profile),
                     "suites": {suite: [*map(str, measures)] for suite, measures in dataset.suites.items()},
                 }
             )
@@ -187,11 +189,11 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
 
 def _own_metrics(planned: Plan) -> dict[str, dict[str, Any]]:
     measures = (measure for dataset in planned.datasets for measure in dataset.measures)
-    if not (own := {measure.metric.name: measure.metric for measure in measures if measure.metric.code}):
+    if not (metrics := {measure.metric.name: measure.metric for measure in measures if measure.metric.code}):
         return {}
     from rankledger.pipeline.record.manifest_parts import describe_metric
 
-    return {name: describe_metric(metric) for name, metric in own.items()}
+    return {name: describe_metric(metric) for name, metric in metrics.items()}
 
 
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
@@ -202,12 +204,12 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         optional["seen"] = dataset.seen
     if dataset.was:
         optional["was"] = dataset.was
-    own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
+    redefined = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
     return Dataset(
         kind=dataset.kind,
         digests=digests,
         relevant=dataset.relevant,
-        definitions=define_measures(own, profile),
+        definitions=define_measures(redefined, profile),
         n_queries=len(read.query_ids),
         n_without_relevant=n_without_relevant(read.judgments, dataset.relevant)
         if isinstance(read, DatasetInput) and read.kind == "rankings"
@@ -220,7 +222,7 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
 
 def _output(task: Task, inputs: Inputs) -> Output:
     read = inputs.evaluated_outputs[task.key]
-    found: dict[str, Any] = {"replicate": task.replicate} if task.replicate else {}
+    fields: dict[str, Any] = {"replicate": task.replicate} if task.replicate else {}
     return Output(
         dataset=task.dataset,
         model=task.model,
@@ -229,7 +231,7 @@ def _output(task: Task, inputs: Inputs) -> Output:
         parsed=read.parsed if isinstance(read, JudgedOutput) else True,
         quality=read.quality,
         depth=_depth(read) if isinstance(read, JudgedOutput) else None,
-        **found,
+        **fields,
     )
 
 
@@ -257,12 +259,12 @@ def define_measures(measures: Iterable[Measure], profile: Profile) -> dict[str, 
 
 
 def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition]:
-    found: dict[str, Measure] = {}
+    definitions: dict[str, Measure] = {}
     for measure in (measure for dataset in planned.datasets for measure in dataset.measures):
-        first = found.setdefault(str(measure), measure)
+        first = definitions.setdefault(str(measure), measure)
         if measure != first:
-            found[str(measure)] = measure.with_default("rel", None)
-    return define_measures(found.values(), profile)
+            definitions[str(measure)] = measure.with_default("rel", None)
+    return define_measures(definitions.values(), profile)
 
 
 def _depth(joined: JudgedOutput) -> list[float] | None:

@@ -90,18 +90,18 @@ def look_back(
     with suppress(OSError):  # a remote store may be away, which the changes say
         vanished = find_vanished(history, plan, accepted)
     changes = tuple(plan_changes(scores, resolver)) if has_earlier else ()
-    gone = resolver.find_gone()
+    vanished_queries = resolver.find_gone()
     return Earlier(
         night,
         resolver,
         scores=resolver.scores,
         baselines=resolver.baselines,
         references=resolver.references() if plan.gates else {},
-        gone=gone,
+        gone=vanished_queries,
         failed_nights=_look_up(failures_in_a_row, history) if plan.gates else {},
         looks=_look_up(spent_looks, history) if plan.gates else {},
         changes=changes,
-        data_warnings=(*vanished, *_warn_of_gone(gone)),
+        data_warnings=(*vanished, *_warn_of_gone(vanished_queries)),
         warnings=(*resolver.warnings, *current.remarks),
     )
 
@@ -160,14 +160,14 @@ def _read_then(
 ) -> tuple[Scores | None, Mapping[Measure, str]]:
     if resolved.record is None:
         return None, dict.fromkeys(measures, resolved.reason)
-    manifest, where = resolved.record.manifest, resolved.record.manifest.where
+    manifest, night = resolved.record.manifest, resolved.record.manifest.where
     dataset = resolver.datasets[scores.dataset]
     if (manifest.name_then(dataset.name, dataset.was), resolved.model) not in manifest.tasks:
-        reason = f"{resolved.model!r} was not evaluated on {scores.dataset!r} {where}"
+        reason = f"{resolved.model!r} was not evaluated on {scores.dataset!r} {night}"
         return None, dict.fromkeys(measures, reason)
     version, current_version = manifest.environment.packages.get("rankledger"), packages().get("rankledger")
     if version != current_version:
-        return None, dict.fromkeys(measures, f"rankledger was {version} {where} and is {current_version}")
+        return None, dict.fromkeys(measures, f"rankledger was {version} {night} and is {current_version}")
     try:
         then, differing = recorded_scores(resolved.record, resolved.model, dataset, measures, resolver.current)
     except InputError as error:
@@ -178,8 +178,8 @@ def _read_then(
 def _columns(scores: Scores, measure: Measure) -> list[object]:
     row = scores.measures.index(measure)
     arrays = (scores.missing, scores.values[row], scores.weights[row], scores.moments.get(measure, scores.values[row]))
-    own = [array.tobytes() for array in arrays]
-    return [*own, [(each.replicate, _columns(each, measure)) for each in scores.replicates]]
+    contents = [array.tobytes() for array in arrays]
+    return [*contents, [(each.replicate, _columns(each, measure)) for each in scores.replicates]]
 
 
 def explain_changes(
@@ -240,7 +240,7 @@ def _find_slices(
     for change in sorted(drops, key=order):
         assert change.pair is not None, "what has a decision was tested"
         by_pair.setdefault((change.line.dataset, change.pair), []).append(change)
-    sizes = accumulate(own[0].line.n_queries for own in by_pair.values())
+    sizes = accumulate(lines[0].line.n_queries for lines in by_pair.values())
     n_searched = max(1, sum(size <= _QUERIES_SEARCHED for size in sizes))
     chosen = [*islice(by_pair.items(), min(n_searched, _MOST_SEARCHED))]
     slices: dict[FigureChange, SliceChange] = {}
