@@ -114,8 +114,8 @@ class OutputCache:
         except CacheError as error:
             raise InputError(str(error)) from None
         except _FAILURES as error:
-            found = f"{self.place}: the output cache cannot be written ({first_line(error)})"
-            raise InputError(f"{found}; make it writable, or name another one in execution.cache") from None
+            problem = f"{self.place}: the output cache cannot be written ({first_line(error)})"
+            raise InputError(f"{problem}; make it writable, or name another one in execution.cache") from None
 
     def may_hold(self, judgments: Key, size: int) -> bool:
         with contextlib.suppress(CacheError, *_FAILURES):
@@ -167,8 +167,8 @@ class OutputCache:
                 raise CacheError(f"{place}: ignored, as it is of other inputs; it will be rewritten")
             decoded = decode(stored)
         except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, RecursionError):
-            found = "ignored, as it is damaged or of another version; it will be rewritten"
-            raise CacheError(f"{place}: {found}") from None
+            problem = "ignored, as it is damaged or of another version; it will be rewritten"
+            raise CacheError(f"{place}: {problem}") from None
         if self.folder:
             with contextlib.suppress(OSError):
                 os.utime(self.folder / name)
@@ -197,8 +197,8 @@ class OutputCache:
                 pieces = iter(partial(body.read, _PIECE), b"")
                 self._write_file(name, chain([_heading(sha256)], pieces))
         except _FAILURES as error:
-            found = f"cannot be written ({first_line(error)}); outputs will be parsed again"
-            raise CacheError(f"{self.place}: {found}") from None
+            problem = f"cannot be written ({first_line(error)}); outputs will be parsed again"
+            raise CacheError(f"{self.place}: {problem}") from None
 
     def _write_file(self, name: str, pieces: Iterable[bytes]) -> None:
         """Write a file, which is visible once it is whole."""
@@ -259,9 +259,9 @@ def _tables_of_hits(hits: Hits) -> Iterator[pa.Table]:
     steps = hits.ends // _GROUP
     cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(steps)]
     for begin, end in pairwise(cuts):
-        own = slice(int(hits.ends[begin] - hits.n_hits[begin]), int(hits.ends[end - 1]))
-        ranks = hits.ranks[own].astype(np.int64)
-        columns = (hits.judgment_rows[own], ranks, ranks - hits.tie_first[own], hits.tie_last[own] - ranks)
+        rows = slice(int(hits.ends[begin] - hits.n_hits[begin]), int(hits.ends[end - 1]))
+        ranks = hits.ranks[rows].astype(np.int64)
+        columns = (hits.judgment_rows[rows], ranks, ranks - hits.tie_first[rows], hits.tie_last[rows] - ranks)
         offsets = integers(np.concatenate([[0], np.cumsum(hits.n_hits[begin:end])]))
         lists = [pa.LargeListArray.from_arrays(offsets, integers(values)) for values in columns]
         yield pa.Table.from_arrays([integers(hits.n_retrieved[begin:end]), *lists], names=[*_HITS])

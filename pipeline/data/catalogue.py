@@ -46,7 +46,9 @@ def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
     table = part.format.table(part, names)
     features = [_of_array(part.path, name, table.column(name).combine_chunks()) for name in names]
     header = [] if part.format.typed or part.format.header is None else part.format.header(part)
-    return [_of_recbole(part.path, typed_name(name, header), own) for name, own in zip(names, features, strict=True)]
+    return [
+        _of_recbole(part.path, typed_name(name, header), feature) for name, feature in zip(names, features, strict=True)
+    ]
 
 
 def _of_recbole(path: str, name: str, feature: Feature) -> Feature:
@@ -64,10 +66,10 @@ def _of_recbole(path: str, name: str, feature: Feature) -> Feature:
 
 def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents: int) -> Sparse:
     """Return the feature of all documents from its columns in several files."""
-    values = [own for _, own in columns if len(own)]
-    if len({own.type for own in values}) > 1:
+    values = [numbers for _, numbers in columns if len(numbers)]
+    if len({numbers.type for numbers in values}) > 1:
         raise InputError(f"{path}: '{name}' holds categories in one file and vectors in another; write one kind")
-    sizes = np.concatenate([own for own, _ in columns])
+    sizes = np.concatenate([lengths for lengths, _ in columns])
     if len(sizes) != n_documents:
         raise InputError(
             f"{path}: '{name}' has {len(sizes)} rows, but there are {n_documents} ids; write the file again"
@@ -91,8 +93,8 @@ def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
 
 
 def _of_array(path: str, name: str, column: pa.Array) -> Feature:
-    found = column.type
-    if pa.types.is_dictionary(found):
+    type_found = column.type
+    if pa.types.is_dictionary(type_found):
         column = column.dictionary_decode()
     plain = column.type
     if pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_integer(plain):
@@ -105,7 +107,7 @@ def _of_array(path: str, name: str, column: pa.Array) -> Feature:
             return numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.float64()), float("nan"))
         if pa.types.is_string(plain.value_type) or pa.types.is_integer(plain.value_type):
             return _split(numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.string()), ""))
-    raise InputError(f"{path}: '{name}' is {shorten(str(found))}; write {_KINDS}")
+    raise InputError(f"{path}: '{name}' is {shorten(str(type_found))}; write {_KINDS}")
 
 
 def _split(sizes: npt.NDArray[np.int64], texts: pa.StringArray) -> Feature:
@@ -130,8 +132,8 @@ def _categories(sizes: npt.NDArray[np.int64], names: pa.StringArray) -> Sparse:
 def _vectors(path: str, name: str, sizes: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> Sparse:
     lengths = np.unique(sizes[sizes > 0])
     if len(lengths) > 1:
-        found = f"of {lengths[0]} and of {lengths[1]} numbers"
-        raise InputError(f"{path}: '{name}' has vectors {found}; give all the same length")
+        problem = f"of {lengths[0]} and of {lengths[1]} numbers"
+        raise InputError(f"{path}: '{name}' has vectors {problem}; give all the same length")
     if not np.isfinite(values).all():
         raise InputError(f"{path}: '{name}' holds a number that is not finite; fix it")
     columns = np.tile(np.arange(lengths[0], dtype=np.int32), len(values) // int(lengths[0]))
@@ -170,9 +172,9 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
     """Return the documents in the files of a dataset. A repeated interaction counts once."""
     ids = strings([]) if documents is None else documents.ids
     features = {} if documents is None else documents.features
-    known = CatalogueBlock(np.empty((0, 0), dtype=np.int32), len(ids), features=features)
+    block = CatalogueBlock(np.empty((0, 0), dtype=np.int32), len(ids), features=features)
     if interactions is None:
-        return Catalogue(ids, known)
+        return Catalogue(ids, block)
     numbers, others = _numbered(interactions.doc_ids, ids)
     n_known = len(ids) + len(others)
     codes = interactions.query_codes
@@ -183,15 +185,15 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
     rows = rows[places[codes[rows]] < len(place)]
     hashes = hash_pairs(interactions, np.zeros_like(places))
     history = _by_query(places[codes[rows]], numbers[rows], np.ones(len(rows)), hashes[rows], len(place))
-    known = replace(known, popularity=popularity, n_consumers=len(interactions.query_ids), history=history)
-    return Catalogue(concatenate([ids, others]), known)
+    block = replace(block, popularity=popularity, n_consumers=len(interactions.query_ids), history=history)
+    return Catalogue(concatenate([ids, others]), block)
 
 
 def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
-    found = pc.index_in(doc_ids, known)
-    others = doc_ids.filter(pc.is_null(found)).dictionary_encode()
+    indices = pc.index_in(doc_ids, known)
+    others = doc_ids.filter(pc.is_null(indices)).dictionary_encode()
     numbers = np.empty(len(doc_ids), dtype=np.int64)
-    inside = numpy_of(found.is_valid().cast(pa.uint8()), np.bool_)
-    numbers[inside] = numpy_of(found, np.int32)[inside]
+    inside = numpy_of(indices.is_valid().cast(pa.uint8()), np.bool_)
+    numbers[inside] = numpy_of(indices, np.int32)[inside]
     numbers[~inside] = len(known) + numpy_of(others.indices, np.int32)
     return numbers, others.dictionary

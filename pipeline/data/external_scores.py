@@ -86,7 +86,7 @@ class _ScoreFile(NamedTuple):
         task = f"{self.labels[0]['task']}/"
         cells = [(part, row, task + query_id, name, value) for part, row, query_id, name, value in self.cells]
         samples = [(task + query_id, sample) for query_id, sample in self.samples]
-        labels = [{name: text for name, text in own.items() if name != "task"} for own in self.labels]
+        labels = [{name: text for name, text in file_labels.items() if name != "task"} for file_labels in self.labels]
         return self._replace(cells=cells, samples=samples, labels=labels)
 
 
@@ -99,17 +99,17 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         if part.format.samples:
             return _of_tool(part, part.format.samples(part), source.select, wanted, description)
         if source.select:
-            found = f"`select` has no effect on {part.format.name}"
-            raise InputError(f"{part.path}: {found}; remove it, or set `format` to the tool that wrote the file")
+            problem = f"`select` has no effect on {part.format.name}"
+            raise InputError(f"{part.path}: {problem}; remove it, or set `format` to the tool that wrote the file")
         part = part.format.unfold(part) if part.format.unfold else order_fields(part, wanted)
         columns = part.format.columns(part)
         long = {part.name("measure"), part.name("value")} <= {*columns}
         if long and not (wanted and all(_holder(part.name(name), columns) for name in wanted)):
             columns_of = part.format.cells(part, [part.name(name) for name in ("query_id", "measure", "value")])
             rows = enumerate(zip(*columns_of.values(), strict=True))
-            ours = {part.name(name): name for name in wanted}
+            names_of = {part.name(name): name for name in wanted}
             cells = [
-                (part, row, _id(part, row, query), ours.get(str(name), str(name)), value)
+                (part, row, _id(part, row, query), names_of.get(str(name), str(name)), value)
                 for row, (query, name, value) in rows
             ]
             names: Set[str] = {name for _, _, _, name, _ in cells}
@@ -124,11 +124,11 @@ def _of_tool(
     part: FilePart, samples: Sequence[Sample], select: Mapping[str, str], wanted: Sequence[str], description: InputFile
 ) -> _ScoreFile:
     for label in select:
-        known = dict.fromkeys(name for sample in samples for name in sample.labels)
-        if samples and label not in known:
-            meant = likely(label, known) or "; fix `select`"
+        labels = dict.fromkeys(name for sample in samples for name in sample.labels)
+        if samples and label not in labels:
+            hint = likely(label, labels) or "; fix `select`"
             raise InputError(
-                f"{part.path}: `select`: no label '{shorten(label)}' among {', '.join(known) or 'nothing'}{meant}"
+                f"{part.path}: `select`: no label '{shorten(label)}' among {', '.join(labels) or 'nothing'}{hint}"
             )
     chosen = [
         (row, sample)
@@ -138,47 +138,47 @@ def _of_tool(
     places = {sample.labels[PLACE] for _, sample in chosen if PLACE in sample.labels} if PLACE not in select else set()
     chosen = [(row, sample) for row, sample in chosen if not places or sample.labels.get(PLACE, 1) == 1]
     names = {name for _, sample in chosen for name in (*sample.scores, *(OF_AN_ANSWER if sample.is_cached else ()))}
-    ours = {name: part.name(name) for name in wanted if part.name(name) in names}
+    columns = {name: part.name(name) for name in wanted if part.name(name) in names}
     rows = [(row, _sample_id(part, row, sample), sample) for row, sample in chosen]
     cells = [
-        (part, row, query_id, name, sample.scores.get(theirs, _ABSENT))
+        (part, row, query_id, name, sample.scores.get(column, _ABSENT))
         for row, query_id, sample in rows
         if not sample.failed
-        for name, theirs in ours.items()
+        for name, column in columns.items()
     ]
-    names = names - {*ours.values()} | {*ours}
-    labels = [sample.labels for sample in [sample for _, sample in chosen] or samples]
+    names = names - {*columns.values()} | {*columns}
+    labels_of = [sample.labels for sample in [sample for _, sample in chosen] or samples]
     of_ids = [(query_id, sample) for _, query_id, sample in rows]
-    return _ScoreFile(description, cells, names, len(chosen), part, of_ids, labels, len(places))
+    return _ScoreFile(description, cells, names, len(chosen), part, of_ids, labels_of, len(places))
 
 
 def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
     name = part.name("query_id")
     if name not in sample.ids:
-        same = [found for found in sample.ids if found.endswith(".query_id")]
-        meant = likely(name, sample.ids) if name != "query_id" else ""
-        meant = meant or f"; map it with columns: {{query_id: {same[0] if same else '…'}}}"
-        raise InputError(f"{part.path}: no '{shorten(name)}' among {shorten(', '.join(sample.ids))}{meant}")
+        paths = [path for path in sample.ids if path.endswith(".query_id")]
+        hint = likely(name, sample.ids) if name != "query_id" else ""
+        hint = hint or f"; map it with columns: {{query_id: {paths[0] if paths else '…'}}}"
+        raise InputError(f"{part.path}: no '{shorten(name)}' among {shorten(', '.join(sample.ids))}{hint}")
     return _id(part, row, sample.ids[name])
 
 
 def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tuple[list[_Cell], Set[str], int]:
-    theirs = {name: part.name(name) for name in ("query_id", *wanted)}
-    holders = {name: _holder(own, columns) for name, own in theirs.items()}
-    read = part.format.cells(part, [*dict.fromkeys(holder or theirs[name] for name, holder in holders.items())])
+    columns_of = {name: part.name(name) for name in ("query_id", *wanted)}
+    holders = {name: _holder(column, columns) for name, column in columns_of.items()}
+    read = part.format.cells(part, [*dict.fromkeys(holder or columns_of[name] for name, holder in holders.items())])
     values = {
-        name: [_below(cell, theirs[name].removeprefix(holder)[1:]) for cell in read[holder]]
+        name: [_below(cell, columns_of[name].removeprefix(holder)[1:]) for cell in read[holder]]
         for name, holder in holders.items()
         if holder
     }
     ids = [_id(part, row, None if cell is _ABSENT else cell) for row, cell in enumerate(values.pop("query_id", ()))]
-    known = [name for name, cells in values.items() if any(cell is not _ABSENT for cell in cells)]
+    present = [name for name, cells in values.items() if any(cell is not _ABSENT for cell in cells)]
     cells = [
         (part, row, query, name, None if values[name][row] is _ABSENT else values[name][row])
         for row, query in enumerate(ids)
-        for name in known
+        for name in present
     ]
-    return cells, {*known} if wanted else {*columns} - {theirs["query_id"]}, len(ids)
+    return cells, {*present} if wanted else {*columns} - {columns_of["query_id"]}, len(ids)
 
 
 def _holder(name: str, columns: Sequence[str]) -> str:
@@ -190,17 +190,17 @@ def _holder(name: str, columns: Sequence[str]) -> str:
 def _below(cell: object, name: str) -> object:
     if not name:
         return cell
-    found = decoded(cell)
-    if not isinstance(found, dict):
+    content = decoded(cell)
+    if not isinstance(content, dict):
         return _ABSENT
     first, _, rest = name.partition(".")
-    return found[name] if name in found else _below(found.get(first), rest) if rest else _ABSENT
+    return content[name] if name in content else _below(content.get(first), rest) if rest else _ABSENT
 
 
 def _id(part: FilePart, row: int, cell: object) -> str:
     if type(cell) is not int and not isinstance(cell, str | None):
-        found = f"query_id {shorten(repr(cell))} ({part.position(row)}) is not an id"
-        raise InputError(f"{part.path}: {found}; write a string or a whole number")
+        problem = f"query_id {shorten(repr(cell))} ({part.position(row)}) is not an id"
+        raise InputError(f"{part.path}: {problem}; write a string or a whole number")
     text = "" if cell is None else str(cell)
     refuse_surrogates(part, row + 1, [text])
     if not text or len(text.encode()) > LONGEST_ID:
@@ -238,7 +238,9 @@ class ExternalOutput:
             return self
         ids = {} if self.has_chosen_ids else ids
         warning = content_warning(self.contents, n_differing, f"in {path}", paired=bool(ids))
-        query_ids, failed = (tuple(ids.get(each, each) for each in own) for own in (self.query_ids, self.failed))
+        query_ids, failed = (
+            tuple(ids.get(each, each) for each in id_list) for id_list in (self.query_ids, self.failed)
+        )
         contents = {ids.get(each, each): content for each, content in self.contents.items()}
         return replace(self, query_ids=query_ids, failed=failed, contents=contents, warnings=(*self.warnings, warning))
 
@@ -247,19 +249,21 @@ class ExternalOutput:
     ) -> tuple[Callable[[Floats], Floats], Bools, JoinStats]:
         """Return a function from (…, N) to (…, Q) numbers, (Q,) queries without a row, and the counts."""
         places = {query_id: place for place, query_id in enumerate(self.query_ids)}
-        own = np.array([places.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
-        missing = own < 0
+        columns = np.array([places.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
+        missing = columns < 0
         n_missing = int(missing.sum())
         if n_missing and conventions.missing_queries == "error":
-            found = f"{n_missing} of {len(own)} queries are without scores, such as '{shorten(query_ids[missing][0])}'"
-            raise InputError(f"{self.path}: {found}; complete it, or say missing_queries: skip")
+            problem = (
+                f"{n_missing} of {len(columns)} queries are without scores, such as '{shorten(query_ids[missing][0])}'"
+            )
+            raise InputError(f"{self.path}: {problem}; complete it, or say missing_queries: skip")
 
         def take(numbers: Floats) -> Floats:
-            taken = np.full((*numbers.shape[:-1], len(own)), np.nan)
-            taken[..., ~missing] = numbers[..., own[~missing]]
-            return taken
+            values = np.full((*numbers.shape[:-1], len(columns)), np.nan)
+            values[..., ~missing] = numbers[..., columns[~missing]]
+            return values
 
-        n_others = len(self.query_ids) - (len(own) - n_missing)
+        n_others = len(self.query_ids) - (len(columns) - n_missing)
         return take, missing, JoinStats(self.n_rows, n_unjudged_queries=n_others, n_missing_queries=n_missing)
 
 
@@ -281,16 +285,16 @@ def external_dataset(
     """Return the queries of the queries table, or all that a model has a row of."""
     if source.queries is None:
         read = list(outputs)
-        known = sorted(recorded or {query_id for output in read for query_id in (*output.query_ids, *output.failed)})
+        all_ids = sorted(recorded or {query_id for output in read for query_id in (*output.query_ids, *output.failed)})
         files = tuple(file for output in read for file in output.files)
-        return ExternalDataset(np.array(known, dtype=object), Groups(), {"scores": files})
+        return ExternalDataset(np.array(all_ids, dtype=object), Groups(), {"scores": files})
     table = read_queries(source.queries, further=source.group_columns, others=source.search_slices)
     query_ids = np.array(sorted(table.ids.to_pylist()), dtype=object)
     other = {*recorded} ^ {*query_ids}
     if recorded and other:
-        found = f"{len(query_ids)} queries are there, and {len(recorded)} were evaluated"
+        problem = f"{len(query_ids)} queries are there, and {len(recorded)} were evaluated"
         raise InputError(
-            f"{source.queries.path}: has changed ({found}, which differ in '{shorten(min(other))}'); "
+            f"{source.queries.path}: has changed ({problem}, which differ in '{shorten(min(other))}'); "
             "restore it, or name the config instead of the record"
         )
     groups = group_queries(query_ids, table, source.cluster, source.slices)
@@ -305,17 +309,17 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
     tasks = _labels_among(read).get("task", [])
     if len(tasks) > 1 and all(file.part.format.groups and {*names} <= file.names for file in read if file.n_rows):
         read = [file.in_task() if file.n_rows else file for file in read]
-        found = f"{len(tasks)} tasks are one dataset ({_listed(tasks)})"
-        remarks.append(f"{output.path}: {found}. Use `select: {{task: {tasks[0]}}}` to read one")
+        problem = f"{len(tasks)} tasks are one dataset ({_listed(tasks)})"
+        remarks.append(f"{output.path}: {problem}. Use `select: {{task: {tasks[0]}}}` to read one")
     _refuse_mixed(output, read)
     if not any(file.n_rows for file in read):
         raise InputError(f"{output.path}: no rows; write the file again")
-    known = {name for file in read for name in file.names}
+    score_names = {name for file in read for name in file.names}
     for name in names:
-        if name not in known:
-            listed = shorten(", ".join(sorted(known))) or "nothing"
-            meant = likely(name, known) or "; fix its name"
-            raise InputError(f"{output.path}: no score '{name}' among {listed}{meant}")
+        if name not in score_names:
+            listed = shorten(", ".join(sorted(score_names))) or "nothing"
+            hint = likely(name, score_names) or "; fix its name"
+            raise InputError(f"{output.path}: no score '{name}' among {listed}{hint}")
     cells = [cell for file in read for cell in file.cells]
     _refuse_repeat(output.path, cells)
     columns = {
@@ -326,10 +330,10 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
     rows = {name: (row, *measures[row].metric.range) for row, name in enumerate(names)}
     for cell in cells:
         _, _, query_id, name, value = cell
-        row, least, greatest = rows[name]
+        row, minimum, maximum = rows[name]
         if value is not _ABSENT:
             column = columns[query_id]
-            values[row, column] = _value(cell, least, greatest)
+            values[row, column] = _value(cell, minimum, maximum)
             unscored[column] |= np.isnan(values[row, column])
     tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
     kept, notes = _without_summaries(output.path, [] if tools else [*columns], values)
@@ -339,7 +343,7 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         for tool in tools
         if not output.format
     ]
-    samples = [own for file in read for own in file.samples]
+    samples = [sample for file in read for sample in file.samples]
     failed = dict.fromkeys(query_id for query_id, sample in samples if sample.failed and query_id not in columns)
     return ExternalOutput(
         output.path,
@@ -389,25 +393,27 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
     labels = _labels_among(read)
     if tools and not any(file.n_rows for file in read):
         there = "; ".join(f"{label}s: {_listed(labels[label])}" for label in output.select if label in labels)
-        wanted = ", ".join(f"{label} {shorten(text)}" for label, text in output.select.items())
-        selected = f"{f' of {wanted}' if wanted else ''} ({there})" if there else ""
+        selection = ", ".join(f"{label} {shorten(text)}" for label, text in output.select.items())
+        selected = f"{f' of {selection}' if selection else ''} ({there})" if there else ""
         raise InputError(f"{output.path}: no samples{selected}; fix `select`, or the path")
     mixed = {label: texts for label, texts in labels.items() if len(texts) > 1}
     if mixed:
-        found = ", and ".join(f"{len(texts)} {label}s ({_listed(texts)})" for label, texts in mixed.items())
+        problem = ", and ".join(f"{len(texts)} {label}s ({_listed(texts)})" for label, texts in mixed.items())
         repeats = next((label for label in mixed if label in {tool.repeats for tool in tools}), "")
         chosen = {label: "{replicate}" if label == repeats else texts[0] for label, texts in mixed.items()}
         select = ", ".join(f"{label}: {json.dumps(text, ensure_ascii=False)}" for label, text in chosen.items())
         remedy = f"add select: {{{select}}} next to the path"
         if repeats:
             remedy += f" and replicates: [{', '.join(mixed[repeats])}] to the model"
-        raise InputError(f"{output.path}: results of {found}; {remedy}")
+        raise InputError(f"{output.path}: results of {problem}; {remedy}")
 
 
 def _labels_among(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
     labels: dict[str, dict[str, None]] = {}
-    for own in [own for file in [file for file in read if file.n_rows] or read for own in file.labels]:
-        for label, value in own.items():
+    for labels_of in [
+        labels_of for file in [file for file in read if file.n_rows] or read for labels_of in file.labels
+    ]:
+        for label, value in labels_of.items():
             labels.setdefault(label, {})[str(value)] = None
     return {label: [*texts] for label, texts in labels.items() if label != PLACE}
 
@@ -441,8 +447,8 @@ def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:
                 part.position(row) + (f" of {part.path}" if part.path != path else "")
                 for part, row, *_ in (earlier, cell)
             ]
-            found = f"query '{shorten(query_id)}' has {name} twice ({' and '.join(places)})"
-            raise InputError(f"{path}: {found}; keep one")
+            problem = f"query '{shorten(query_id)}' has {name} twice ({' and '.join(places)})"
+            raise InputError(f"{path}: {problem}; keep one")
 
 
 def _value(cell: _Cell, least: float, greatest: float) -> float:
@@ -462,8 +468,8 @@ def _value(cell: _Cell, least: float, greatest: float) -> float:
     if not problem:
         return number
     written = shorten(repr(value) if isinstance(value, str) else str(value))
-    where = f"{name} {written} of query '{shorten(query_id)}' ({part.position(row)})"
-    raise InputError(f"{part.path}: {where} {problem}; {remedy}")
+    subject = f"{name} {written} of query '{shorten(query_id)}' ({part.position(row)})"
+    raise InputError(f"{part.path}: {subject} {problem}; {remedy}")
 
 
 _ID = "impression_id"
@@ -487,29 +493,31 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     """Read one model's log and compute the scores of each query."""
     if output.select:
         raise InputError(f"{output.path}: `select` has no effect on logs; remove it")
-    wanted = dict.fromkeys(column for measure in measures for column in measure.metric.columns)
-    numbers = [column for column in _RANGES if column in wanted]
+    log_columns = dict.fromkeys(column for measure in measures for column in measure.metric.columns)
+    numbers = [column for column in _RANGES if column in log_columns]
     if "weight" in numbers and not _has(output, "weight"):
         if not _has(output, "propensity"):
             message = "no column 'weight', and no 'propensity' with 'probability' instead"
             raise InputError(f"{output.path}: {message}; add them, or map them with `columns`")
         numbers = ["propensity", "probability", *(name for name in numbers if name != "weight")]
-    ids = ("query_id", _ID) if _ID in wanted else ("query_id",)
+    ids = ("query_id", _ID) if _ID in log_columns else ("query_id",)
     reading = Reading(output, Kind(ids, numbers[0], further=tuple(numbers[1:])), PART_ROWS)
     table = pa.concat_tables([*reading.each(lambda _, rows: rows)]).unify_dictionaries().combine_chunks()
     columns = {name: _numbers(output, name, table, reading) for name in numbers}
     parts = np.flatnonzero(columns["clicked"] % 1) if "team" in columns else np.empty(0)
     if parts.size:
-        found = f"clicked {columns['clicked'][parts[0]]:g} ({reading.place(int(parts[0]))}) is part of a click"
-        raise InputError(f"{output.path}: {found}, and interleaving counts clicks. Use 1 or 0, or remove interleaving.")
+        problem = f"clicked {columns['clicked'][parts[0]]:g} ({reading.place(int(parts[0]))}) is part of a click"
+        raise InputError(
+            f"{output.path}: {problem}, and interleaving counts clicks. Use 1 or 0, or remove interleaving."
+        )
     if "propensity" in columns:
         columns["weight"] = columns["probability"] / columns["propensity"]
     weighed_by = tuple(name for name in ("propensity", "probability") if name in numbers) or ("weight",)
     query_ids, queries = _coded(table, "query_id")
     impressions = queries[:0]
     if _ID in ids:  # an id that occurs with two queries is two lists
-        own = _coded(table, _ID)[1]
-        impressions = np.unique(queries * (1 + own.max(initial=0)) + own, return_inverse=True)[1]
+        item_codes = _coded(table, _ID)[1]
+        impressions = np.unique(queries * (1 + item_codes.max(initial=0)) + item_codes, return_inverse=True)[1]
     block = LogBlock(len(query_ids), queries, columns, impressions)
     arguments = {measure: measure.arguments(max_grade=1) for measure in measures}
     return ExternalOutput(
@@ -517,9 +525,13 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
         tuple(reading.files),
         len(queries),
         tuple(query_ids),
-        np.array([measure.metric.function(block, **own) for measure, own in arguments.items()]),
+        np.array([measure.metric.function(block, **columns_of) for measure, columns_of in arguments.items()]),
         n_rows_of=block.n_rows,
-        moments={measure: measure.moments(block, **own) for measure, own in arguments.items() if measure.moments},
+        moments={
+            measure: measure.moments(block, **columns_of)
+            for measure, columns_of in arguments.items()
+            if measure.moments
+        },
         weights=block.means(columns["weight"][np.newaxis])[0] if "weight" in columns else None,
         weighed_by=tuple(output.columns.get(name, name) for name in weighed_by),
         remarks=reading.remarks,
@@ -531,8 +543,8 @@ def odd_weights(
 ) -> str | None:
     """Return a warning if the mean weight is not near 1. None if there are too few clusters to tell."""
     shown = np.flatnonzero(n_rows > 0)
-    own = np.unique(shown if clusters is None else clusters[shown], return_inverse=True)[1]
-    sums, rows = np.bincount(own, (means * n_rows)[shown]), np.bincount(own, n_rows[shown])
+    groups = np.unique(shown if clusters is None else clusters[shown], return_inverse=True)[1]
+    sums, rows = np.bincount(groups, (means * n_rows)[shown]), np.bincount(groups, n_rows[shown])
     n_clusters = len(rows)
     if n_clusters < _FEWEST:
         return None
@@ -554,12 +566,12 @@ def _has(output: Source, column: str) -> bool:
 
 def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Floats:
     values = numpy_of(table.column(name).combine_chunks(), np.float64)
-    least, greatest = _RANGES[name]
-    odd = np.flatnonzero(~((values >= least) & (values <= greatest)))
+    minimum, maximum = _RANGES[name]
+    odd = np.flatnonzero(~((values >= minimum) & (values <= maximum)))
     if odd.size:
         remedy = REMEDIES.get(name, "fix it, or remove the row")
-        found = f"{name} {values[odd[0]]:g} ({reading.place(int(odd[0]))})"
-        raise InputError(f"{output.path}: {found} is outside {least:g} to {greatest:g}; {remedy}")
+        problem = f"{name} {values[odd[0]]:g} ({reading.place(int(odd[0]))})"
+        raise InputError(f"{output.path}: {problem} is outside {minimum:g} to {maximum:g}; {remedy}")
     return values
 
 

@@ -120,8 +120,8 @@ class StoredFile:
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
-        with self._opened() as (file, size), ThreadPoolExecutor(1) as beside:
-            yield Contents(self, _Stored(self.path, file, size, beside), size)
+        with self._opened() as (file, size), ThreadPoolExecutor(1) as pool:
+            yield Contents(self, _Stored(self.path, file, size, pool), size)
 
     def limit(self, size: int) -> float:
         return max(self.large, float(_RATIO * size))
@@ -164,9 +164,9 @@ class StoredFile:
 
     def _state(self) -> tuple[int, ...]:
         if self._is_local:
-            found = os.stat(self.name)  # noqa: PTH116
-            refuse_special(self.path, found.st_mode)
-            return found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino
+            state = os.stat(self.name)  # noqa: PTH116
+            refuse_special(self.path, state.st_mode)
+            return state.st_size, state.st_mtime_ns, state.st_dev, state.st_ino
         info = self.filesystem.get_file_info(self.name)
         if info.type != pa.fs.FileType.File:
             raise InputError(f"{self.path}: file not found; check the path")
@@ -314,8 +314,8 @@ class Contents:
                 n_read += n_more
                 self._n_read += n_more
                 if self._n_read > self.limit:
-                    found = f"more than {self.limit:,.0f} bytes come of {self.size:,}"
-                    raise InputError(f"{self._path}: {found}; check the file, or set allow_large: true")
+                    problem = f"more than {self.limit:,.0f} bytes come of {self.size:,}"
+                    raise InputError(f"{self._path}: {problem}; check the file, or set allow_large: true")
         return n_read
 
     def read(self) -> pa.Buffer:

@@ -179,7 +179,7 @@ def _refuse_unmatched(
         if not (isinstance(output, JudgedOutput) and output.unmatched):
             continue
         refusal, documents = output.unmatched
-        others = [other for other, found in read.items() if other[0] == key[0] and _n_hits(found)]
+        others = [other for other, candidate in read.items() if other[0] == key[0] and _n_hits(candidate)]
         calls = [(readers[key[0]], outputs[other], documents) for other in others]
         if not any(workers.run("Reading", _returns_any, calls, unit="outputs")):
             refused[key] = Failure(*model_of(key), refusal, replicate_of(key))
@@ -204,35 +204,35 @@ def _data_warnings(
     conventions: Conventions,
 ) -> Iterator[DataWarning]:
     for dataset in planned.datasets:
-        own = datasets[dataset.name]
-        if isinstance(own, DatasetInput):
-            warnings = [rating_like_relevance(own.judgments, dataset.measures, dataset.relevant)]
+        data = datasets[dataset.name]
+        if isinstance(data, DatasetInput):
+            warnings = [rating_like_relevance(data.judgments, dataset.measures, dataset.relevant)]
             warnings.append(find_cut_number(dataset.judged.shown))
             yield from (DataWarning(dataset.name, "", warning) for warning in warnings if warning)
         outputs = {task.key: task.output.shown for task in planned.tasks}
-        known = {
+        evaluated = {
             key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
         }
-        lists = {model: lengths for (_, model), lengths in _shortest_lists(known).items()}
+        lists = {model: lengths for (_, model), lengths in _shortest_lists(evaluated).items()}
         baselines = planned.comparison.rules.baselines if planned.comparison else ()
         cutoffs = {measure.k: str(measure) for measure in reversed(dataset.measures) if measure.k}
-        for key, output in known.items():
-            others = (other.quality for name, other in known.items() if name != key)
-            found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
-            if isinstance(own, DatasetInput):
+        for key, output in evaluated.items():
+            others = (other.quality for name, other in evaluated.items() if name != key)
+            lines = [small_overlap(len(data.query_ids), output.quality, others, n_judged=_n_hits(output))]
+            if isinstance(data, DatasetInput):
                 score = outputs[key].columns.get("score", "")
-                found += odd_rankings(len(own.query_ids), output.quality, own.judgments, score)
-            if isinstance(own, DatasetInput) and isinstance(output, JudgedOutput) and output.hits:
+                lines += odd_rankings(len(data.query_ids), output.quality, data.judgments, score)
+            if isinstance(data, DatasetInput) and isinstance(output, JudgedOutput) and output.hits:
                 model = model_of(key)[1]
-                beside = {name: lists[name] for name in baselines if name != model and name in lists} or lists
-                found.append(short_lists(model, output.hits, own.judgments, cutoffs, beside, own.n_documents))
-            found += [output.quality.look_alikes, find_cut_number(outputs[key])]
-            found += output.warnings if not isinstance(output, JudgedOutput) else ()
+                compared = {name: lists[name] for name in baselines if name != model and name in lists} or lists
+                lines.append(short_lists(model, output.hits, data.judgments, cutoffs, compared, data.n_documents))
+            lines += [output.quality.look_alikes, find_cut_number(outputs[key])]
+            lines += output.warnings if not isinstance(output, JudgedOutput) else ()
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
-            yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
-        yield from _replicate_warnings(planned, known)
-        if isinstance(own, DatasetInput):
-            yield from _judging_warnings(planned, dataset, own, known, conventions)
+            yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in lines if warning)
+        yield from _replicate_warnings(planned, evaluated)
+        if isinstance(data, DatasetInput):
+            yield from _judging_warnings(planned, dataset, data, evaluated, conventions)
 
 
 def _replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[DataWarning]:
@@ -272,8 +272,8 @@ def _shortest_lists(outputs: Mapping[OutputKey, Output]) -> dict[tuple[str, str]
     lengths: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
     for key, output in outputs.items():
         if isinstance(output, JudgedOutput) and output.hits is not None:
-            own = output.hits.n_retrieved
-            lengths[model_of(key)] = np.minimum(lengths.get(model_of(key), own), own)
+            sizes = output.hits.n_retrieved
+            lengths[model_of(key)] = np.minimum(lengths.get(model_of(key), sizes), sizes)
     return lengths
 
 
@@ -318,15 +318,15 @@ class Inputs:
     def contents(self) -> dict[str, Mapping[str, str]]:
         """Questions of each dataset of external scores, by query, if the logs have them."""
         read = self.datasets.items()
-        return {name: {} if isinstance(own, DatasetInput) else own.contents for name, own in read}
+        return {name: {} if isinstance(data, DatasetInput) else data.contents for name, data in read}
 
     @property
     def evaluated(self) -> dict[tuple[str, str], tuple[OutputKey, ...]]:
         """Outputs that were read, by dataset and model: one, or one for each replicate."""
-        found: dict[tuple[str, str], tuple[OutputKey, ...]] = {}
+        keys: dict[tuple[str, str], tuple[OutputKey, ...]] = {}
         for key in self.quality:
-            found[model_of(key)] = (*found.get(model_of(key), ()), key)
-        return found
+            keys[model_of(key)] = (*keys.get(model_of(key), ()), key)
+        return keys
 
     @property
     def model_quality(self) -> dict[tuple[str, str], JoinStats]:
@@ -356,10 +356,12 @@ class Inputs:
 
     def missing_share(self, scores: Scores, lacking: Callable[[Scores], Bools], n_gone: int) -> float:
         """Return the share of queries that are gone or lack output or score, over all replicates."""
-        own = scores.replicates or (scores,)
+        replicates = scores.replicates or (scores,)
         n_failed = sum((failure.dataset, failure.model) == (scores.dataset, scores.model) for failure in self.failures)
         n_queries = len(scores.query_ids) + n_gone
-        return (sum((int(lacking(each).sum()) + n_gone) / n_queries for each in own) + n_failed) / (len(own) + n_failed)
+        return (sum((int(lacking(each).sum()) + n_gone) / n_queries for each in replicates) + n_failed) / (
+            len(replicates) + n_failed
+        )
 
 
 def read_inputs(
@@ -438,13 +440,13 @@ def _merged(remarks: Sequence[str]) -> Iterator[str]:
     for remark in remarks:
         layout, is_layout, _ = remark.partition(_COLUMNS)
         alike.setdefault(layout if is_layout else remark.partition(" (")[0], []).append(remark)
-    for layout, same in alike.items():
-        columns = [remark.partition(_COLUMNS)[2] for remark in same]
-        if len(same) > 1 and all(columns):
+    for layout, group in alike.items():
+        columns = [remark.partition(_COLUMNS)[2] for remark in group]
+        if len(group) > 1 and all(columns):
             first = {each.partition(" (such as ")[0]: each for each in reversed(columns)}
-            yield f"{len(same)} inputs {layout}{_COLUMNS}{'; '.join(reversed(first.values()))}"
+            yield f"{len(group)} inputs {layout}{_COLUMNS}{'; '.join(reversed(first.values()))}"
         else:
-            yield same[0]
+            yield group[0]
 
 
 def _missing(planned: Plan, before: EvaluatedInputs | None) -> dict[str, Finding]:
@@ -515,9 +517,9 @@ def _read_judged(
 
 
 def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings", "confidence"]) -> float:
-    asked = [measure for measure in measures if measure.metric.input in inputs]
-    everywhere = any(measure.k is None or measure.metric.input == "confidence" for measure in asked)
-    return math.inf if everywhere else max((float(measure.k or 0) for measure in asked), default=0.0)
+    measured = [measure for measure in measures if measure.metric.input in inputs]
+    everywhere = any(measure.k is None or measure.metric.input == "confidence" for measure in measured)
+    return math.inf if everywhere else max((float(measure.k or 0) for measure in measured), default=0.0)
 
 
 def _is_allowed(task: Task, before: EvaluatedInputs | None) -> bool:
@@ -535,10 +537,10 @@ def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Wor
     path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
     if peaks and limit.is_set and not limit.holds(peak):
         needed = format_bytes(limit.base + peak)
-        found = f"{format_bytes(limit.limit)}, but reading {path} needs about {needed}"
-        raise InputError(f"execution.memory: {found}; set at least {needed}")
-    own = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
-    n_outputs = limit.count(peak + own, min(workers.n_jobs, max(1, len(outputs))))
+        problem = f"{format_bytes(limit.limit)}, but reading {path} needs about {needed}"
+        raise InputError(f"execution.memory: {problem}; set at least {needed}")
+    base = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
+    n_outputs = limit.count(peak + base, min(workers.n_jobs, max(1, len(outputs))))
     n_ranges = min(MOST_RANGES, workers.share(n_outputs), limit.count(peak, MOST_RANGES * n_outputs) // n_outputs)
     return replace(workers, jobs=n_outputs), max(1, n_ranges)
 

@@ -33,11 +33,11 @@ def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> N
     """Reject files that differ from an earlier evaluation."""
     for file, recorded in zip(files, before, strict=False):
         if file.digest != recorded.digest:
-            found = f"{short_digest(file.digest)}, and not {short_digest(recorded.digest)} as it was evaluated"
-            raise InputError(f"{file.path}: has changed ({found}); restore it, or {_INSTEAD}")
+            problem = f"{short_digest(file.digest)}, and not {short_digest(recorded.digest)} as it was evaluated"
+            raise InputError(f"{file.path}: has changed ({problem}); restore it, or {_INSTEAD}")
     if len(files) != len(before):
-        found = f"{len(files)} files are there, and {len(before)} were evaluated"
-        raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
+        problem = f"{len(files)} files are there, and {len(before)} were evaluated"
+        raise InputError(f"{files[0].path}: has changed ({problem}); restore them, or {_INSTEAD}")
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class OutputReader:
         at_a_time: int = 1,
     ) -> JudgedOutput:
         """Return one model's output: from the cache if it suffices, else from its files."""
-        gone = bool(recorded) and not exists(output)
-        files = tuple(recorded) if gone else elsewhere[0] if elsewhere else self._describe(output)
+        is_missing = bool(recorded) and not exists(output)
+        files = tuple(recorded) if is_missing else elsewhere[0] if elsewhere else self._describe(output)
         hits, remarks = self._find_hits(output, files)
-        if hits is not None and (hits.ranks.size or gone or allow_no_overlap):
+        if hits is not None and (hits.ranks.size or is_missing or allow_no_overlap):
             judgments, n_documents = self.dataset.judgments, self.dataset.n_documents
             joined = assemble(judgments, hits, self.conventions, n_documents, path=output.path)
             joined = replace(joined, files=files, parsed=False)
-        elif gone:
+        elif is_missing:
             raise InputError(f"{output.path}: file not found, and {self._describe_lack(remarks)}; restore it")
         else:
             joined = read_output(
@@ -249,11 +249,11 @@ def replicate_of(key: OutputKey) -> str:
 
 def replicates_by_model(keys: Iterable[OutputKey]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the names of the replicates among outputs, by dataset and model."""
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    replicates: dict[tuple[str, str], tuple[str, ...]] = {}
     for key in keys:
         if name := replicate_of(key):
-            found[model_of(key)] = (*found.get(model_of(key), ()), name)
-    return found
+            replicates[model_of(key)] = (*replicates.get(model_of(key), ()), name)
+    return replicates
 
 
 def absent_replicates(
@@ -261,10 +261,12 @@ def absent_replicates(
 ) -> dict[tuple[str, str], str]:
     """Return texts such as `replicate 4 of dense has no output (1 of 4)`, by dataset and model."""
     failed = replicates_by_model(failure.output for failure in failures)
-    found = {}
+    warnings = {}
     for task, absent in failed.items():
         if task in replicates:
             share = f"({len(absent)} of {len(absent) + len(replicates[task])})"
-            one = f"replicate {absent[0]} of {task[1]} has no output {share}"
-            found[task] = one if len(absent) == 1 else f"replicates {', '.join(absent)} of {task[1]} have none {share}"
-    return found
+            warning = f"replicate {absent[0]} of {task[1]} has no output {share}"
+            warnings[task] = (
+                warning if len(absent) == 1 else f"replicates {', '.join(absent)} of {task[1]} have none {share}"
+            )
+    return warnings

@@ -56,7 +56,7 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
         return 0.0  # it is there already, and what its join takes beside it is little
     if "://" in source.path:
         return _TIMES * _LARGEST + _BESIDE
-    most = 0.0
+    maximum = 0.0
     for file in files_there(source):
         layout = find_format(source.format or format_of(file.suffix), file.path)
         is_compressed = bool(suffixes(file.name)[1])
@@ -64,8 +64,8 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
         if in_ranges and (layout.count_lines or layout.cut):
             text = min(text, _LARGEST)
         is_kept = layout.cut is not None and (not in_ranges or is_compressed)
-        most = max(most, _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0))
-    return most
+        maximum = max(maximum, _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0))
+    return maximum
 
 
 def file_parts(
@@ -91,8 +91,8 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
         return part
     part = part.format.unfold(part) if part.format.unfold else part
     if part.format.header is not None:
-        found, value = part.format.header(part), part.kind.value
-        names, own_value, remark = layouts.recognise_names(part.kind.columns, value, part.names, found)
+        header, value = part.format.header(part), part.kind.value
+        names, own_value, remark = layouts.recognise_names(part.kind.columns, value, part.names, header)
         if part.format.find_chains is not None and part.kind.ids == ("query_id", "doc_id"):
             chains = part.format.find_chains(part, bytes(without_bom(sample)))
             typed = part.format.typed
@@ -104,7 +104,7 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
         if not remark and part.format is FORMATS["tsv"] and are_quoted(sample):
             remark = "read without the quotation marks around fields"
         part = replace(part, names=names, kind=kind, remark=remark)
-        if part.format is not FORMATS["tsv"] or all(part.name(column) in found for column in kind.columns):
+        if part.format is not FORMATS["tsv"] or all(part.name(column) in header for column in kind.columns):
             return part
     elif part.format is not FORMATS["trec"]:
         return part
@@ -162,17 +162,17 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     blank = recognised(blank, memoryview(b""), ended=True)
     cuts = layout.cut(blank, n_rows)
     places = [0, *(place for _, _, spans in cuts for span in spans for place in span), contents.size]
-    if blank.spans and any(one > other for one, other in pairwise(places)):
+    if blank.spans and any(place > next_place for place, next_place in pairwise(places)):
         blank = replace(blank, stored=contents.read(), spans=None)
-    for groups, n_before, own in cuts:
+    for groups, n_before, spans_of in cuts:
         views = [*blank.spans.views] if blank.spans else []
-        for begin, end in own:
+        for begin, end in spans_of:
             contents.skip_to(begin)
             views.append((begin, np.empty(end - begin, np.uint8).data))
             contents.readinto(views[-1][1])
         spans = blank.spans and Spans(blank.spans.size, views)
-        whole = len(cuts) == 1
-        yield replace(blank, groups=groups, before=partial(int, n_before), whole=whole, spans=spans)
+        is_whole = len(cuts) == 1
+        yield replace(blank, groups=groups, before=partial(int, n_before), whole=is_whole, spans=spans)
         del spans, views  # before the next are read
 
 
@@ -180,17 +180,17 @@ def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
     n_lines = max(1, lines.sample.count(_LINE_FEED))
     largest = _LARGEST if len(lines.sample) < n_lines * _LONG else _LARGEST_OF_LONG
     size = max(1, min(len(lines.sample) * n_rows // n_lines, largest))
-    taken = lines.take(size)
-    while not _holds_row(taken.data) and not lines.ended:
-        taken = np.concatenate([taken, lines.take(1)])
+    piece = lines.take(size)
+    while not _holds_row(piece.data) and not lines.ended:
+        piece = np.concatenate([piece, lines.take(1)])
     begin = 0
-    while n_bytes := len(taken):
-        yield taken, lines.ended and not lines.n_left
-        del taken  # before the next is read
+    while n_bytes := len(piece):
+        yield piece, lines.ended and not lines.n_left
+        del piece  # before the next is read
         begin += n_bytes
-        taken = lines.take(size - begin % size)
+        piece = lines.take(size - begin % size)
     if not begin:
-        yield taken, True
+        yield piece, True
 
 
 class _Lines:
@@ -207,10 +207,10 @@ class _Lines:
         read = self._filled(self._rest, least + PAGE)
         while (end := least + read[least - 1 :].tobytes().find(_LINE_FEED)) < least and not self.ended:
             read = self._filled(read, 2 * len(read))
-        taken, rest = np.split(read, [len(read) if end < least else end])
+        piece, rest = np.split(read, [len(read) if end < least else end])
         self._rest = rest.copy()  # the lines are not kept for it
         self.n_left = len(rest)
-        return taken
+        return piece
 
     def _filled(self, read: _Bytes, size: int) -> _Bytes:
         if self.ended or len(read) >= size:

@@ -83,13 +83,13 @@ def read_external_metrics(path: str) -> ExternalMetrics:
     with file.contents() as contents:
         text, description = contents.read().to_pybytes(), contents.describe()
     try:
-        found = json.loads(text, parse_int=float, object_pairs_hook=json_object)
-        numbers = dict(_flatten_numbers(path, found)) if isinstance(found, dict) else {}
+        content = json.loads(text, parse_int=float, object_pairs_hook=json_object)
+        numbers = dict(_flatten_numbers(path, content)) if isinstance(content, dict) else {}
         "".join(numbers).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
-    if not isinstance(found, dict):
-        raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
+    if not isinstance(content, dict):
+        raise InputError(f'{path}: found {type(content).__name__}; write an object of numbers, as {{"cost": 1.5}}')
     return ExternalMetrics(numbers, description)
 
 
@@ -145,8 +145,8 @@ def find_cut_number(source: Source) -> str | None:
     *others, last = (len(text.lower().partition("e")[0].partition(".")[2]) for text in texts)
     if last >= min(others) or (last and len({*others}) > 1 and last > min(others) - _DROPPED):
         return None
-    found = f"its number {texts[-1]} has fewer decimals than all before it"
-    return f"{file.path}: the last line has no end, and {found}. Check if the file is cut off."
+    problem = f"its number {texts[-1]} has fewer decimals than all before it"
+    return f"{file.path}: the last line has no end, and {problem}. Check if the file is cut off."
 
 
 def _negative(rows: Rows) -> Rows:
@@ -161,8 +161,8 @@ def _find_rank_order(part: FilePart, table: pa.Table) -> int:
     with suppress(InputError, pa.ArrowException, KeyError):  # of a format that has no further columns
         table = _with_ranks(part, table)
         rows = sorted(zip(*(table.column(name).to_pylist() for name in ("query_id", RANK, "score")), strict=True))
-    pairs = [(one, other) for one, other in pairwise(rows) if one[0] == other[0] and one[1] < other[1]]
-    rises = [other[2] > one[2] for one, other in pairs if other[2] != one[2]]
+    pairs = [(row, next_row) for row, next_row in pairwise(rows) if row[0] == next_row[0] and row[1] < next_row[1]]
+    rises = [next_row[2] > row[2] for row, next_row in pairs if next_row[2] != row[2]]
     share = sum(rises) / len(rises) if len(rises) > 1 else 0.5
     return int(share >= _CLEAR) - int(share <= 1 - _CLEAR)
 
@@ -213,23 +213,23 @@ def read_texts(
     source: Source, key: Literal["query_id", "doc_id"], ids: Collection[str], columns: Sequence[str]
 ) -> tuple[tuple[InputFile, ...], dict[str, str]]:
     """Return the files, and the texts of some queries or documents, from the first of the columns in a file."""
-    wanted = strings(ids)
+    id_array = strings(ids)
 
     def take(part: FilePart, table: pa.Table) -> dict[str, str]:
-        known = part.format.columns(part)
-        named = next((name for name in columns if known.count(name) == 1), None)
+        names = part.format.columns(part)
+        named = next((name for name in columns if names.count(name) == 1), None)
         if named is None:
             return {}
-        own = table.column(key).cast(pa.string())
-        is_wanted = pc.is_in(own, wanted).cast(pa.uint8()).combine_chunks()
+        id_column = table.column(key).cast(pa.string())
+        is_wanted = pc.is_in(id_column, id_array).cast(pa.uint8()).combine_chunks()
         places = np.flatnonzero(numpy_of(is_wanted, np.uint8))
         cells = part.format.cells(part, [named])[named]
-        texts = {own[place].as_py(): _text(part, named, place, cells[place]) for place in places.tolist()}
+        texts = {id_column[place].as_py(): _text(part, named, place, cells[place]) for place in places.tolist()}
         return {name: text for name, text in texts.items() if text is not None}
 
     reading = Reading(source, Kind((key,), None))
-    found = {name: text for texts in reading.each(take) for name, text in texts.items()}
-    return tuple(reading.files), found
+    text_of = {name: text for texts in reading.each(take) for name, text in texts.items()}
+    return tuple(reading.files), text_of
 
 
 def _texts(part: FilePart, name: str) -> list[str | None]:
@@ -269,9 +269,9 @@ def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None, man
         parts.append(rows)
         if n_rows > many:
             stored = stored or Spill(folder)
-            for number, own in enumerate(parts):  # whose documents are not there already
-                kept = [stored.keep(c, len(own.query_ids)) if isinstance(c, Chunk) else c for c in own.chunks]
-                parts[number] = replace(own, chunks=tuple(kept))
+            for number, part in enumerate(parts):  # whose documents are not there already
+                kept = [stored.keep(c, len(part.query_ids)) if isinstance(c, Chunk) else c for c in part.chunks]
+                parts[number] = replace(part, chunks=tuple(kept))
     return replace(merge_rows(parts), files=tuple(reading.files), place=reading.place, remarks=reading.remarks)
 
 
@@ -293,8 +293,10 @@ def _rows(path: str, kind: Kind, part: FilePart, table: pa.Table) -> Rows:
     for is_odd, problem in _ODD_VALUES.get(kind.value or "", _NOT_FINITE):
         if any(is_odd(chunk.values).any() for chunk in chunks):
             row = int(np.argmax(is_odd(rows.values)))
-            of = "" if part.path == path else f" of {part.path}"
-            raise InputError(f"{path}: {kind.value} {rows.values[row]} ({part.position(row)}{of}) {problem}; fix it")
+            file_hint = "" if part.path == path else f" of {part.path}"
+            raise InputError(
+                f"{path}: {kind.value} {rows.values[row]} ({part.position(row)}{file_hint}) {problem}; fix it"
+            )
     return rows
 
 
@@ -302,7 +304,7 @@ def _read_ids(
     source: Source | str, kind: Kind, further: Callable[[FilePart], T], *, alone: bool
 ) -> tuple[Ids, list[T]]:
     reading = Reading(source, kind, PART_ROWS if alone else None)
-    tables, taken = zip(*reading.each(lambda part, table: (table, further(part))), strict=True)
+    tables, results = zip(*reading.each(lambda part, table: (table, further(part))), strict=True)
     path = reading.source.path
     ids = pa.concat_tables(tables).column(kind.ids[0]).cast(pa.string()).combine_chunks()
     if pc.count_distinct(ids).as_py() < len(ids):
@@ -311,7 +313,7 @@ def _read_ids(
             if first.setdefault(name, row) != row:
                 rows = f"{reading.place(first[name])} and {reading.place(row)}"
                 raise InputError(f"{path}: {kind.ids[0]} '{shorten(name)}' occurs twice ({rows}); keep one")
-    return Ids(path, tuple(reading.files), ids, place=reading.place, remarks=reading.remarks), [*taken]
+    return Ids(path, tuple(reading.files), ids, place=reading.place, remarks=reading.remarks), [*results]
 
 
 def _parsed(part: FilePart, kind: Kind) -> pa.Table:
@@ -329,11 +331,11 @@ def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
     ranks = table.column(RANK).to_numpy()
     odd = np.flatnonzero(~((ranks >= 0) & (ranks == np.rint(ranks))))
     if odd.size:
-        found = f"rank {ranks[odd[0]]:g} ({part.position(int(odd[0]))}) is not a whole number from 0"
+        problem = f"rank {ranks[odd[0]]:g} ({part.position(int(odd[0]))}) is not a whole number from 0"
         form = "format: trec, " if part.format is FORMATS["trec"] else ""
-        known = {column: part.names[column] for column in part.kind.ids if column in part.names}
-        score = form + columns_line({**known, "score": part.name(RANK)})
-        raise InputError(f"{part.path}: {found}; fix it, or if the highest comes first, say {score}")
+        id_names = {column: part.names[column] for column in part.kind.ids if column in part.names}
+        score = form + columns_line({**id_names, "score": part.name(RANK)})
+        raise InputError(f"{part.path}: {problem}; fix it, or if the highest comes first, say {score}")
     return table.set_column(table.column_names.index(RANK), "score", pa.chunked_array([floats(-ranks)]))
 
 
@@ -390,14 +392,16 @@ class Reading:
 
         sizes = self._sizes[-1]
         with refusing_unreadable(file.path), file.contents() as contents:
-            for part, queries, n_rows, taken in map_ahead(parsed, file_parts(file, contents, *self._wanted), at_a_time):
+            for part, queries, n_rows, results in map_ahead(
+                parsed, file_parts(file, contents, *self._wanted), at_a_time
+            ):
                 sizes.append(n_rows)
                 self._paths.setdefault(part.remark, file.path)
                 hashes = hash_ids(strings(queries))
                 for place in np.flatnonzero(np.isin(hashes, self._listed))[:1].tolist():
                     refuse_second_list(part, queries[place])
                 self._listed = np.concatenate([self._listed, hashes])
-                yield from taken
+                yield from results
             self.files.append(contents.describe())
 
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
@@ -430,17 +434,17 @@ class Reading:
         while row >= sum(self._sizes[number]):
             row -= sum(self._sizes[number])
             number += 1
-        of = f" of {self._opened[number].path}" if len(self._opened) > 1 else ""
-        return self._place(number, row) + of
+        file_hint = f" of {self._opened[number].path}" if len(self._opened) > 1 else ""
+        return self._place(number, row) + file_hint
 
     def _place(self, number: int, row: int) -> str:
-        file, position, left = self._opened[number], "", row
+        file, position, rest = self._opened[number], "", row
         try:
             with file.contents() as contents:
                 for part, size in zip(file_parts(file, contents, *self._wanted), self._sizes[number], strict=False):
-                    if 0 <= left < size:
-                        position = part.position(left)
-                    left -= size
+                    if 0 <= rest < size:
+                        position = part.position(rest)
+                    rest -= size
                 if self.files[number : number + 1] in ([], [contents.describe()]):
                     return position
         except InputError:

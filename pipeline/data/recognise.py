@@ -76,7 +76,7 @@ class Recognised:
 def recognise(folder: Path, skip: Callable[[Path], bool]) -> list[Recognised]:
     """Return every file below a folder and its role, in the order of their paths."""
     files = [file for file in list_files(folder) if not skip(Path(file.path))]
-    return [found for file in files for found in _of_file(file)]
+    return [recognised for file in files for recognised in _of_file(file)]
 
 
 def _of_file(file: StoredFile) -> list[Recognised]:
@@ -108,15 +108,15 @@ def _outputs(path: str, tool: Format) -> Iterator[Recognised]:
     groups: dict[tuple[str, ...], list[Sample]] = {}
     for sample in samples:
         groups.setdefault(tuple(str(sample.labels.get(label)) for label in mixed), []).append(sample)
-    for texts, own in groups.items():
-        yield _output(path, tool, dict(zip(mixed, texts, strict=True)), own)
+    for texts, samples in groups.items():
+        yield _output(path, tool, dict(zip(mixed, texts, strict=True)), samples)
 
 
 def _output(path: str, tool: Format, select: Mapping[str, str], samples: Sequence[Sample]) -> Recognised:
-    known = dict.fromkeys(name for sample in samples for name in sample.scores)
-    names = tuple(name for name in known if _are_scores([sample.scores.get(name) for sample in samples]))
+    score_names = dict.fromkeys(name for sample in samples for name in sample.scores)
+    names = tuple(name for name in score_names if _are_scores([sample.scores.get(name) for sample in samples]))
     if not names:
-        raise InputError(f"{path}: no score is a number among {', '.join(known) or 'nothing'}")
+        raise InputError(f"{path}: no score is a number among {', '.join(score_names) or 'nothing'}")
     repeats = dict.fromkeys(str(sample.labels[tool.repeats]) for sample in samples if tool.repeats in sample.labels)
     replicates = tuple(repeats) if len(repeats) > 1 else ()
     chosen = dict(select) | ({tool.repeats: REPLICATE} if replicates else {})
@@ -163,20 +163,20 @@ def _recognised(file: StoredFile, begin: bytes) -> Recognised:
             scores = _scores_or_queries(source, is_table=False)
             if all(map(is_measure, scores.scores)):  # lines of trec_eval, whose three fields could be a ranking's
                 return scores
-    found, refusals = {}, []
+    rows_of, refusals = {}, []
     for role, read in _PAIRS.items():
         try:
-            found[role] = read(source)
+            rows_of[role] = read(source)
         except InputError as error:
             refusals.append(error.lines[0])
-        if found and not is_table:
+        if rows_of and not is_table:
             break  # TREC text has no names of columns, and rankings would be read as judgments
-    if found:
-        role = _by_content(found)
-        whole = role != "rankings" or len([*islice(_ranges(source), 2)]) == 1
-        may_predict = role == "rankings" and "predictions" in found and "judgments" not in found
-        reason = _described(role, found[role], whole=whole)
-        return Recognised(file.path, role, reason, found[role], may_predict=may_predict)
+    if rows_of:
+        role = _by_content(rows_of)
+        is_whole = role != "rankings" or len([*islice(_ranges(source), 2)]) == 1
+        may_predict = role == "rankings" and "predictions" in rows_of and "judgments" not in rows_of
+        reason = _described(role, rows_of[role], whole=is_whole)
+        return Recognised(file.path, role, reason, rows_of[role], may_predict=may_predict)
     with suppress(InputError):
         return _answers(source)
     with suppress(InputError):
@@ -222,13 +222,13 @@ def _described(role: Role, rows: Rows, *, whole: bool = True) -> str:
 def _answers(source: Source) -> Recognised:
     for name in ANSWERS:
         try:
-            (found,) = _outputs(source.path, FORMATS[name])
+            (output,) = _outputs(source.path, FORMATS[name])
         except InputError as error:
             if _ROW.search(error.lines[0]):
                 return Recognised(source.path, None, error.lines[0], tool=name)
         else:
             model, _, _ = Path(source.path).name.partition(name)
-            return replace(found, model=model.rstrip("._-"), dataset=name)
+            return replace(output, model=model.rstrip("._-"), dataset=name)
     raise InputError(f"{source.path}: neither nuggets nor citations")
 
 
@@ -239,7 +239,7 @@ def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
             table = readers.read_queries(source, others=True)
     answers = [{str(text).lower() for text in texts} for texts in table.texts.values()] if table else []
     are_scores = table is not None and answers and all(map(_are_scores, table.texts.values()))
-    if table is not None and not (are_scores and not any(own <= {"yes", "no", "none"} for own in answers)):
+    if table is not None and not (are_scores and not any(words <= {"yes", "no", "none"} for words in answers)):
         columns = f" and {', '.join(table.texts)}" if table.texts else ""
         return Recognised(source.path, "queries", f"query_id{columns}; {len(table.ids):,} queries", ids=table)
     names = score_names(source)
@@ -256,6 +256,6 @@ def shared_pairs(candidates: Sequence[Rows], outputs: Sequence[Rows]) -> Iterato
         numbers = [codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids]
         return hash_pairs(rows, np.array(numbers, dtype=np.int64))
 
-    theirs = np.concatenate([hashed(rows) for rows in outputs])
+    output_pairs = np.concatenate([hashed(rows) for rows in outputs])
     for rows in candidates:
-        yield int(np.isin(hashed(rows), theirs).sum())
+        yield int(np.isin(hashed(rows), output_pairs).sum())

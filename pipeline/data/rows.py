@@ -180,14 +180,14 @@ class Rows:
         """Return the documents of these rows, in any order, by chunk: Arrow would join all chunks."""
         order = np.argsort(rows)
         cuts = np.searchsorted(rows[order], (0, *self.ends))
-        taken = [
+        pieces = [
             chunk.doc_ids.take(integers(rows[order[begin:end]] - (after - len(chunk.values))))
             for chunk, after, begin, end in zip(self.chunks, self.ends, cuts[:-1], cuts[1:], strict=True)
             if end > begin
         ]
         places = np.empty(len(rows), dtype=np.int64)
         places[order] = np.arange(len(rows))
-        return concatenate(taken).take(integers(places))
+        return concatenate(pieces).take(integers(places))
 
     @cached_property
     def values(self) -> npt.NDArray[np.floating]:
@@ -211,10 +211,10 @@ class Rows:
         kept[rows] = False
         numbers = np.flatnonzero(kept)
         chunks = [
-            Chunk(chunk.query_codes[own], chunk.doc_ids.filter(bools(own)), chunk.values[own])
+            Chunk(chunk.query_codes[is_kept], chunk.doc_ids.filter(bools(is_kept)), chunk.values[is_kept])
             for chunk, after in zip(self.chunks, self.ends, strict=True)
-            for own in [kept[after - len(chunk.values) : after]]
-            if own.any()
+            for is_kept in [kept[after - len(chunk.values) : after]]
+            if is_kept.any()
         ]
         subtopics = None if self.subtopics is None else self.subtopics.filter(bools(kept))
         return replace(self, chunks=tuple(chunks), place=lambda row: self.place(int(numbers[row])), subtopics=subtopics)
@@ -222,10 +222,10 @@ class Rows:
     def between(self, begin: int, end: int) -> Rows:
         """Return the rows of a range, not copied, with the queries of all rows."""
         chunks = [
-            Chunk(chunk.query_codes[own], chunk.doc_ids[own], chunk.values[own])
+            Chunk(chunk.query_codes[part], chunk.doc_ids[part], chunk.values[part])
             for chunk, after in zip(self.chunks, self.ends, strict=True)
             for first in [after - len(chunk.values)]
-            for own in [slice(max(begin - first, 0), max(end - first, 0))]
+            for part in [slice(max(begin - first, 0), max(end - first, 0))]
             if begin < after and first < end
         ]
         subtopics = None if self.subtopics is None else self.subtopics[begin:end]
@@ -239,8 +239,8 @@ def merge_rows(parts: Sequence[Rows]) -> Rows:
     codes: dict[str, int] = {}
     chunks: list[Chunk | StoredChunk] = []
     for rows in parts:
-        own = np.array([codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids], dtype=np.int32)
-        chunks += [chunk.recoded(own) for chunk in rows.chunks]
+        new_codes = np.array([codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids], dtype=np.int32)
+        chunks += [chunk.recoded(new_codes) for chunk in rows.chunks]
     subtopics = [rows.subtopics for rows in parts if rows.subtopics is not None]
     if subtopics:
         return replace(parts[0], query_ids=list(codes), chunks=tuple(chunks), subtopics=concatenate(subtopics))

@@ -38,8 +38,8 @@ def find_format(name: str, path: str) -> Format:
     if name in FORMATS:
         return FORMATS[name]
     if name not in installed_formats():
-        known = ", ".join([*FORMATS, *installed_formats()])
-        raise InputError(f"{path}: no format {name!r}; install the package that has it, or write {known}")
+        names = ", ".join([*FORMATS, *installed_formats()])
+        raise InputError(f"{path}: no format {name!r}; install the package that has it, or write {names}")
     try:
         return installed_format(name)[0]
     except ValueError as error:
@@ -90,26 +90,26 @@ def installed_format(name: str) -> tuple[Format, str]:
 
 @functools.cache
 def _loaded(name: str, _path: tuple[str, ...]) -> tuple[Format, str]:
-    of = " and ".join(owners(sources.FORMATS_GROUP, name)) or "an installed package"
+    owner = " and ".join(owners(sources.FORMATS_GROUP, name)) or "an installed package"
     if name in FORMATS:
-        raise ValueError(f"format {name!r} of {of}: there is a built-in format of that name; choose another name")
+        raise ValueError(f"format {name!r} of {owner}: there is a built-in format of that name; choose another name")
     try:
         code = find_installed(sources.FORMATS_GROUP, name)
         if code is None:
             raise ValueError("no installed package has it")
-        return _guarded(_checked(name, code), f"format {name!r} of {of}"), code.version
+        return _guarded(_checked(name, code), f"format {name!r} of {owner}"), code.version
     except ValueError as error:
-        raise ValueError(f"format {name!r} of {of}: {error}") from None
+        raise ValueError(f"format {name!r} of {owner}: {error}") from None
 
 
 def _checked(name: str, code: OwnCode) -> Format:
-    found = code.value
-    if not isinstance(found, Format):
-        raise ValueError(f"{code.place.name} is a {type(found).__name__}; name a Format")
-    if name != found.name and f".{name}" not in found.suffixes:
-        known = " or ".join([found.name, *(suffix.removeprefix(".") for suffix in found.suffixes)])
-        raise ValueError(f"its entry point has another name than the format and its endings; call it {known}")
-    return found
+    loaded = code.value
+    if not isinstance(loaded, Format):
+        raise ValueError(f"{code.place.name} is a {type(loaded).__name__}; name a Format")
+    if name != loaded.name and f".{name}" not in loaded.suffixes:
+        names = " or ".join([loaded.name, *(suffix.removeprefix(".") for suffix in loaded.suffixes)])
+        raise ValueError(f"its entry point has another name than the format and its endings; call it {names}")
+    return loaded
 
 
 def _guarded(found: Format, of: str) -> Format:
@@ -145,13 +145,15 @@ def _guard(function: Callable[..., Any], of: str) -> Callable[..., Any]:
 def _problem(part: FilePart, table: Any) -> str:
     if not isinstance(table, pa.Table):
         return f"a {type(table).__name__} in place of a table of Arrow"
-    wanted = schema_of(part.kind, [*part.kind.columns])
-    if table.column_names != wanted.names:
-        return f"the columns {', '.join(table.column_names)} in place of {', '.join(wanted.names)}"
-    for name, column in zip(wanted.names, table.columns, strict=True):
-        found = column.type.value_type if pa.types.is_dictionary(column.type) and name == "query_id" else column.type
-        if found != wanted.field(name).type:
-            return f"{name} as {column.type} in place of {wanted.field(name).type}"
+    schema = schema_of(part.kind, [*part.kind.columns])
+    if table.column_names != schema.names:
+        return f"the columns {', '.join(table.column_names)} in place of {', '.join(schema.names)}"
+    for name, column in zip(schema.names, table.columns, strict=True):
+        arrow_type = (
+            column.type.value_type if pa.types.is_dictionary(column.type) and name == "query_id" else column.type
+        )
+        if arrow_type != schema.field(name).type:
+            return f"{name} as {column.type} in place of {schema.field(name).type}"
         if column.null_count:
             return f"nulls in {name}"
     return ""

@@ -215,12 +215,12 @@ class FilePart:
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
         """Reject names that are missing or occur twice. `line` is the header's, such as `:1`."""
-        ours = {self.name(column): column for column in self.kind.columns if self.name(column) in names}
+        present = {self.name(column): column for column in self.kind.columns if self.name(column) in names}
         for name in names:
             if name not in found:
                 listed = shorten(", ".join(dict.fromkeys(found))) or "nothing"
-                meant = f"; {self.missing([*ours.values()], found)}" if name in ours else likely(name, found)
-                raise InputError(f"{self.path}{line}: no column '{name}' among {listed}{meant or '; fix its name'}")
+                hint = f"; {self.missing([*present.values()], found)}" if name in present else likely(name, found)
+                raise InputError(f"{self.path}{line}: no column '{name}' among {listed}{hint or '; fix its name'}")
             if found.count(name) > 1:
                 raise InputError(f"{self.path}{line}: column '{name}' occurs twice; name each column once")
 
@@ -283,9 +283,9 @@ def _pieces(data: memoryview) -> Iterator[memoryview]:
     while begin < len(data):
         end = begin + BLOCK_SIZE
         while end < len(data):
-            found = bytes(data[end : end + PAGE]).find(b"\n")
-            if found >= 0:
-                end += found + 1
+            offset = bytes(data[end : end + PAGE]).find(b"\n")
+            if offset >= 0:
+                end += offset + 1
                 break
             end += PAGE
         piece = data[begin:end]
@@ -304,7 +304,7 @@ def odd_id(table: pa.Table, column: str) -> int | None:
     """Return the first row with an empty or too long id. None if there is none."""
     ids = table.column(column)
     is_coded = pa.types.is_dictionary(ids.type)
-    texts = pa.chunked_array([own.dictionary for own in ids.chunks], ids.type.value_type) if is_coded else ids
+    texts = pa.chunked_array([chunk.dictionary for chunk in ids.chunks], ids.type.value_type) if is_coded else ids
     bounds = pc.min_max(pc.binary_length(texts)).as_py()
     if not len(ids) or (bounds["min"] > 0 and bounds["max"] <= LONGEST_ID):
         return None
@@ -317,8 +317,8 @@ def refuse_id(part: FilePart, column: str, text: str, row: int) -> NoReturn:
     """Reject an empty or too long id."""
     if not text:
         raise InputError(f"{part.path}: empty {column} ({part.position(row)}); fill it")
-    found = f"{column} of {len(text.encode()):,} bytes ({part.position(row)})"
-    raise InputError(f"{part.path}: {found}; write ids of at most {LONGEST_ID:,}")
+    problem = f"{column} of {len(text.encode()):,} bytes ({part.position(row)})"
+    raise InputError(f"{part.path}: {problem}; write ids of at most {LONGEST_ID:,}")
 
 
 def row_of(part: FilePart, number: int, texts: list[str]) -> Row:

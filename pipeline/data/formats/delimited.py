@@ -87,9 +87,9 @@ def _split(part: FilePart, name: str, cells: pa.Array) -> pa.Array:
     odd = pc.match_substring_regex(texts, _ODD)
     odd = odd if is_id else pc.or_(odd, signed)
     if pc.any(odd).as_py():
-        found = shorten(cells[int(rows[full][pc.index(odd, True).as_py()])].as_py())
+        cell = shorten(cells[int(rows[full][pc.index(odd, True).as_py()])].as_py())
         advice = "Use blanks, or ['d1', 'd2'], between ids, and ['d,1'] for an id with such a sign"
-        raise InputError(f"{part.path}: '{found}' in {name} may be one id or several. {advice}")
+        raise InputError(f"{part.path}: '{cell}' in {name} may be one id or several. {advice}")
     texts = pc.if_else(pc.is_in(texts, pa.array(_NULLS)), None, texts)
     return pa.LargeListArray.from_arrays(integers(np.cumsum([0, *sizes])), texts)
 
@@ -128,13 +128,13 @@ class _Layout:
         header = self.header(part)
         if not header:
             return table_of(part, ())
-        wanted = [typed_name(part.name(column), header) for column in part.kind.columns]
-        part.check_columns(wanted, header, ":1")
+        names = [typed_name(part.name(column), header) for column in part.kind.columns]
+        part.check_columns(names, header, ":1")
         try:
             quotes, begins = self._are_quoted(part.data), self._begins(part)
-            return parse_csv(part, part.data, self._delimiter, wanted, header, header=begins, quotes=quotes)
+            return parse_csv(part, part.data, self._delimiter, names, header, header=begins, quotes=quotes)
         except pa.ArrowInvalid:
-            places = [header.index(name) for name in wanted]
+            places = [header.index(name) for name in names]
             rows = self._full_lines(part, header)
             return table_of(part, (row_of(part, number, [row[place] for place in places]) for number, row in rows))
 
@@ -173,10 +173,10 @@ class _Layout:
         header = self.header(part)
         columns = [typed_name(name, header) for name in names]
         part.check_columns(columns, header, ":1")
-        wanted = replace(part, kind=Kind(tuple(names), None))
+        named_part = replace(part, kind=Kind(tuple(names), None))
         quotes, begins = self._are_quoted(part.data), self._begins(part)
         try:
-            return parse_csv(wanted, part.data, self._delimiter, columns, header, header=begins, quotes=quotes)
+            return parse_csv(named_part, part.data, self._delimiter, columns, header, header=begins, quotes=quotes)
         except pa.ArrowException as error:
             raise InputError(f"{part.path}: {first_line(error)}; write it again") from None
 
@@ -190,22 +190,22 @@ class _Layout:
         queries = [row[header.index(part.name("query_id"))] for row in rows] if part.name("query_id") in header else []
         is_single = part.kind.value and len({*queries}) == len(queries) > 0
         named = part.names.get("doc_id") if is_single else None
-        found: dict[str, KeyChain] = {}
+        chains: dict[str, KeyChain] = {}
         for place, name in enumerate(header):
             cells = [row[place] for row in rows]
             has_several = any(len(cell.split()) > 1 or _is_literal(cell) or {*cell} & _SIGNS for cell in cells)
-            found[name] = (name, EACH) if name == named or has_several else (name,)
-        return found
+            chains[name] = (name, EACH) if name == named or has_several else (name,)
+        return chains
 
     def lists(self, part: FilePart) -> pa.Table:
         columns = tuple(part.lists)
         names = {column: keys[0] for column, keys in part.lists.items()}
         texts = self.parse(replace(part, kind=Kind(columns, None), names=names))
-        found = [texts.column(0).cast(pa.string())]
+        arrays = [texts.column(0).cast(pa.string())]
         for column in columns[1:]:
             lists = [_split(part, names[column], chunk) for chunk in texts.column(column).chunks]
-            found.append(pa.chunked_array(lists, pa.large_list(pa.string())))
-        return pa.Table.from_arrays(found, [*columns])
+            arrays.append(pa.chunked_array(lists, pa.large_list(pa.string())))
+        return pa.Table.from_arrays(arrays, [*columns])
 
     def _are_quoted(self, data: memoryview) -> bool:
         return self._quotes or (self._delimiter == "\t" and are_quoted(data))
@@ -260,12 +260,12 @@ def _parse(part: FilePart) -> pa.Table:
     if _may_hold_blanks(part.kind, first.split()):
         next(_rows(part))  # which refuses the line, unless tabs are between its fields
     names = [f"field {place}" for place in range(first.count(delimiter.encode()) + 1)]
-    wanted = [names[place] for place in part.kind.trec_places if place < len(names)]
-    if len(wanted) == len(part.kind.columns):
+    chosen = [names[place] for place in part.kind.trec_places if place < len(names)]
+    if len(chosen) == len(part.kind.columns):
         try:
             is_ranking = part.kind.trec[1:2] == ("Q0",) and delimiter == " " and len(names) >= _RANKING
             parse = _parse_ranking if is_ranking else parse_csv
-            table = parse(part, lines, delimiter, wanted, names)
+            table = parse(part, lines, delimiter, chosen, names)
             if all(odd_id(table, column) is None for column in part.kind.ids):
                 return table  # an empty id means that there are blanks before the first field
         except pa.ArrowInvalid:
@@ -294,8 +294,8 @@ def _refuse_cut_off(part: FilePart) -> None:
         sizes = [len(fields) for _, fields in _rows(part)]
         n_first = next((len(fields) for _, fields in _rows(part.beginning)), sizes[0] if sizes else 0)
         if sizes and max(part.kind.trec_places) < sizes[-1] < n_first == min(sizes[:-1], default=n_first):
-            found = f"its last line has {sizes[-1]} fields where the first has {n_first}, and no end"
-            raise InputError(f"{part.path}: {found}, so the file may be cut off. Check its source.")
+            problem = f"its last line has {sizes[-1]} fields where the first has {n_first}, and no end"
+            raise InputError(f"{part.path}: {problem}, so the file may be cut off. Check its source.")
 
 
 def _refuse_other(part: FilePart, fields: list[bytes]) -> None:
@@ -367,8 +367,8 @@ def _is_plain(data: memoryview) -> bool:
 
 def _holds_pair(page: bytes, sign: bytes) -> bool:
     """Return whether two of the sign are adjacent. `in` takes ten times as long for frequent signs."""
-    found = np.frombuffer(page, np.uint8) == ord(sign)
-    return bool((found[1:] & found[:-1]).any())
+    is_sign = np.frombuffer(page, np.uint8) == ord(sign)
+    return bool((is_sign[1:] & is_sign[:-1]).any())
 
 
 def _unix_lines(data: memoryview) -> bytes:
@@ -381,17 +381,17 @@ def _rows(part: FilePart) -> Iterator[tuple[int, list[bytes]]]:
     for number, line in enumerate(io.BytesIO(_unix_lines(part.data)), 1):
         fields = [] if line.startswith(b"#") else _between_tabs(part.kind, line) or line.split()
         if b"\t" not in line and _may_hold_blanks(part.kind, fields):
-            found = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
-            raise InputError(f"{part.at(number)}: {found}, so an id may contain a blank. Use tabs between the fields")
+            problem = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
+            raise InputError(f"{part.at(number)}: {problem}, so an id may contain a blank. Use tabs between the fields")
         if fields and not (totals and fields[place : place + 1] == [totals]):
             yield number, fields
 
 
 def _texts(part: FilePart, number: int, fields: list[bytes]) -> list[str]:
     if len(fields) <= max(part.kind.trec_places):
-        found = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
+        problem = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
         cause = explain_header([field.decode(errors="replace") for field in fields])
-        raise InputError(f"{part.at(number)}: {found}; {cause or 'fix the line'}")
+        raise InputError(f"{part.at(number)}: {problem}; {cause or 'fix the line'}")
     texts = [fields[place].decode("utf-8", "surrogateescape") for place in part.kind.trec_places]
     refuse_surrogates(part, number, texts)
     return texts
@@ -415,8 +415,8 @@ def last_fields(data: memoryview, kind: Kind) -> list[bytes]:
     while size < len(data):
         size = min(max(PAGE, 2 * size), len(data))
         lines = _unix_lines(data[len(data) - size :]).split(b"\n")
-        whole = lines if size == len(data) else lines[1:]  # the first may have begun before
-        rows = [line for line in whole if not line.startswith(b"#") and line.strip()]
+        full_lines = lines if size == len(data) else lines[1:]  # the first may have begun before
+        rows = [line for line in full_lines if not line.startswith(b"#") and line.strip()]
         if rows:
             return _between_tabs(kind, rows[-1]) or rows[-1].split()
     return []

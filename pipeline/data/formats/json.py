@@ -83,8 +83,8 @@ def _parse_lines(part: FilePart) -> pa.Table:
     if table is not None:
         return table.cast(schema_of(part.kind, names)).rename_columns(list(part.kind.columns))
     rows = (
-        row_of(part, number, [_value(part, number, column, found) for column in part.kind.columns])
-        for number, found in _objects(part, names)
+        row_of(part, number, [_value(part, number, column, content) for column in part.kind.columns])
+        for number, content in _objects(part, names)
     )
     return table_of(part, rows)
 
@@ -118,13 +118,13 @@ def _read_by_arrow(part: FilePart, schema: pa.Schema) -> pa.Table | None:
 def _chains(part: FilePart, sample: bytes) -> dict[str, KeyChain]:
     end = sample.rfind(b"\n")
     lines = sample[:end].splitlines() if end > 0 else [line for _, line in islice(_lines(part.beginning), 1)]
-    found: dict[str, KeyChain] = {}
+    chains: dict[str, KeyChain] = {}
     for line in lines[:_FIRST]:
         with suppress(ValueError, RecursionError):
             leaves = _leaves(json.loads(line)) if line.lstrip()[:1] == b"{" else ()
-            found |= {".".join(key for key in chain if key != EACH): chain for chain in leaves}
-    empty = [name for name in found if any(other.startswith(f"{name}.") for other in found)]
-    return {name: chain for name, chain in found.items() if name not in empty}
+            chains |= {".".join(key for key in chain if key != EACH): chain for chain in leaves}
+    empty = [name for name in chains if any(other.startswith(f"{name}.") for other in chains)]
+    return {name: chain for name, chain in chains.items() if name not in empty}
 
 
 def _leaves(value: object, chain: KeyChain = ()) -> Iterator[KeyChain]:
@@ -149,7 +149,8 @@ def _lists_of_lines(part: FilePart) -> pa.Table:
     objects = _objects(part, part.list_columns)
     columns = dict(zip(("query_id", "doc_id", "value"), part.kind.columns, strict=False))
     rows = [
-        [_at(part, number, columns[name], found, chain) for name, chain in chains.items()] for number, found in objects
+        [_at(part, number, columns[name], content, chain) for name, chain in chains.items()]
+        for number, content in objects
     ]
     types = {"query_id": pa.string(), "doc_id": pa.large_list(pa.string()), "value": pa.large_list(pa.float64())}
     cells = zip(*rows, strict=True) if rows else ([] for _ in chains)
@@ -161,11 +162,11 @@ def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
     if not first:
         return kind
     below: dict[str, list[tuple[KeyChain, pa.DataType]]] = {}
-    for chain, found in chains:
-        below.setdefault(chain[0], []).append((chain[1:], found))
+    for chain, leaf_type in chains:
+        below.setdefault(chain[0], []).append((chain[1:], leaf_type))
     if first[0] == EACH:
         return pa.list_(_nested(below[EACH]))
-    return pa.struct([(key, _nested(own)) for key, own in below.items()])
+    return pa.struct([(key, _nested(inner)) for key, inner in below.items()])
 
 
 def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -> Any:
@@ -203,12 +204,12 @@ def _count_objects(data: memoryview) -> int:
     n_lines = 1
     for begin in range(0, len(signs) - 1, BLOCK_SIZE):
         page = signs[begin : begin + BLOCK_SIZE + 1]
-        here, after = page[:-1], page[1:]
-        ends = begin + np.flatnonzero(here == _LINE_FEED)
+        current, after = page[:-1], page[1:]
+        ends = begin + np.flatnonzero(current == _LINE_FEED)
         last = signs[ends - 1]
         last = np.where(last == _RETURN, signs[ends - 2], last)
         # Arrow takes any carriage return for the end of a line.
-        stray = (after[here == _RETURN] != _LINE_FEED).any()
+        stray = (after[current == _RETURN] != _LINE_FEED).any()
         if stray or (last != ord("}")).any() or (signs[ends + 1] != ord("{")).any():
             return 0
         n_lines += len(ends)
@@ -217,10 +218,10 @@ def _count_objects(data: memoryview) -> int:
 
 def _first_keys(part: FilePart) -> list[str]:
     try:
-        found = json.loads(next(_lines(part.beginning), (1, b"{}"))[1])
+        content = json.loads(next(_lines(part.beginning), (1, b"{}"))[1])
     except (ValueError, RecursionError):
         return []
-    return [*found] if isinstance(found, dict) else []
+    return [*content] if isinstance(content, dict) else []
 
 
 def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
@@ -230,23 +231,23 @@ def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
 def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in _lines(part):
         is_list = line.lstrip()[:1] == b"["  # which may go on in the next line
-        found = None if is_list else load_json(part.at(number), line, "fix the line", json_object)
-        if not isinstance(found, JsonObject):
+        content = None if is_list else load_json(part.at(number), line, "fix the line", json_object)
+        if not isinstance(content, JsonObject):
             text = shorten(line.decode(errors="replace").strip())
             advice = "fix the line, or set format: json"
             raise InputError(f"{part.at(number)}: expected one object a line, found {text}; {advice}")
         for name in names:
-            if name in found.doubled:
+            if name in content.doubled:
                 raise InputError(f"{part.at(number)}: '{shorten(name)}' occurs twice; keep one")
-        yield number, found
+        yield number, content
 
 
 def json_object(pairs: list[tuple[str, Any]]) -> JsonObject:
     """Return the object of these keys and values, as `json.loads` calls it."""
-    found = JsonObject(pairs)
-    if len(found) < len(pairs):
-        found.doubled = [key for key, count in Counter(key for key, _ in pairs).most_common() if count > 1]
-    return found
+    content = JsonObject(pairs)
+    if len(content) < len(pairs):
+        content.doubled = [key for key, count in Counter(key for key, _ in pairs).most_common() if count > 1]
+    return content
 
 
 def _value(part: FilePart, number: int, column: str, found: Mapping[str, Any]) -> str:
@@ -258,21 +259,21 @@ def _value(part: FilePart, number: int, column: str, found: Mapping[str, Any]) -
 
 
 def _keys(objects: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [*dict.fromkeys(key for found in objects for key in found)]
+    return [*dict.fromkeys(key for content in objects for key in content)]
 
 
 def _line_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
-    objects = [found for _, found in _objects(part, names)]
+    objects = [content for _, content in _objects(part, names)]
     if objects:
         part.check_columns(names, _keys(objects))
-    return {name: [found.get(name) for found in objects] for name in names}
+    return {name: [content.get(name) for content in objects] for name in names}
 
 
 def _parse_object(part: FilePart) -> pa.Table:
     value = part.kind.value
     if part.kind.ids != _IDS or value is None or value == "rank":
-        wanted = ", ".join(part.kind.columns)
-        raise InputError(f"{part.path}: one JSON object cannot hold {wanted}; use tsv, csv, jsonl or parquet")
+        columns = ", ".join(part.kind.columns)
+        raise InputError(f"{part.path}: one JSON object cannot hold {columns}; use tsv, csv, jsonl or parquet")
     queries = [(query, documents) for query, documents in _queries(part).items() if documents]
     counts = [len(documents) for _, documents in queries]
     codes = np.repeat(np.arange(len(queries), dtype=np.int32), counts)
@@ -290,17 +291,17 @@ def _parse_object(part: FilePart) -> pa.Table:
 
 def _unfolded(part: FilePart) -> FilePart:
     try:
-        found = load_json(part.path, part.data, "fix it", json_object)
+        content = load_json(part.path, part.data, "fix it", json_object)
     except InputError:
         first = next(_lines(part), (1, b""))[1]
         with suppress(ValueError, RecursionError):
             if len(first) < part.size and isinstance(json.loads(first), dict):
                 return replace(part, format=JSONL)
         raise
-    columns = find_columns(found, (*part.kind.ids, *filter(None, [part.kind.value])), part.names)
+    columns = find_columns(content, (*part.kind.ids, *filter(None, [part.kind.value])), part.names)
     if columns is None:
-        return replace(part, content=found)
-    holders = [found, *(found.values() if isinstance(found, dict) else found)]
+        return replace(part, content=content)
+    holders = [content, *(content.values() if isinstance(content, dict) else content)]
     for doubled in (key for holder in holders if isinstance(holder, JsonObject) for key in holder.doubled):
         raise InputError(f"{part.path}: '{shorten(doubled)}' occurs twice; keep one")
     rows = (json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
@@ -309,27 +310,27 @@ def _unfolded(part: FilePart) -> FilePart:
 
 def _queries(part: FilePart) -> dict[str, JsonObject]:
     inner = "document" if part.kind.ids == _IDS else part.kind.ids[-1]
-    found = part.content
-    if not isinstance(found, JsonObject):
-        _refuse_shape(part, f"found {written(found)}")
-    for key in found.doubled:
+    content = part.content
+    if not isinstance(content, JsonObject):
+        _refuse_shape(part, f"found {written(content)}")
+    for key in content.doubled:
         raise InputError(f"{part.path}: query '{shorten(key)}' occurs twice; keep one")
-    for query, documents in found.items():
+    for query, documents in content.items():
         if not isinstance(documents, JsonObject):
             _refuse_shape(part, f"the value of '{shorten(query)}' is {written(documents)}")
         for key in documents.doubled:
             raise InputError(f"{part.path}: query '{shorten(query)}': {inner} '{shorten(key)}' occurs twice; keep one")
-    return found
+    return content
 
 
 def _number(part: FilePart, query: str, document: str, number: Any) -> float:
     if type(number) not in (int, float):
-        at = f"query '{shorten(query)}', document '{shorten(document)}'"
+        subject = f"query '{shorten(query)}', document '{shorten(document)}'"
         for key, values in _queries(part).items():
             for name, value in values.items():
-                if isinstance(value, JsonObject) and any(isinstance(one, JsonObject) for one in value.values()):
+                if isinstance(value, JsonObject) and any(isinstance(inner, JsonObject) for inner in value.values()):
                     _refuse_shape(part, f"rankings are nested deeper, below '{shorten(key)}.{shorten(name)}'")
-        _refuse_shape(part, f"{at}: {part.kind.value} {written(number)} is not a number")
+        _refuse_shape(part, f"{subject}: {part.kind.value} {written(number)} is not a number")
     return double(number)
 
 

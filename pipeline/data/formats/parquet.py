@@ -45,9 +45,9 @@ def rows_of(part: FilePart, table: pa.Table) -> pa.Table:
             raise InputError(f"{part.path}: {name} is null ({part.position(row)}); fill it or remove the row")
     columns = [
         _coded(column)
-        if ours == "query_id" and part.kind.ids[0] == ours
+        if name == "query_id" and part.kind.ids[0] == name
         else column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
-        for ours, column, field in zip(
+        for name, column, field in zip(
             part.kind.columns, table.columns, schema_of(part.kind, table.column_names), strict=True
         )
     ]
@@ -59,8 +59,8 @@ def values_of(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError, KeyError) as error:  # of times and zones that Python does not know
-        found = f"holds {column.type} that cannot be read ({shorten(str(error))})"
-        raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
+        problem = f"holds {column.type} that cannot be read ({shorten(str(error))})"
+        raise InputError(f"{part.path}: '{name}' {problem}; write texts or numbers") from None
 
 
 def plain_table(table: pa.Table) -> pa.Table:
@@ -160,11 +160,11 @@ def _rows_of_batch(part: FilePart, batch: pa.RecordBatch, n_before: int) -> pa.T
 
 
 def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_before: int) -> pa.Array:
-    own = numpy_of(pc.list_value_length(batch.column("value")), np.int64)
-    if (own != sizes).any():
-        row = int(np.flatnonzero(own != sizes)[0])
-        found = f"{own[row]} of {part.kind.value} for {sizes[row]} of doc_id ({_at(part, n_before + row)})"
-        raise InputError(f"{part.path}: the lists differ in length: {found}; write one for each document")
+    lengths = numpy_of(pc.list_value_length(batch.column("value")), np.int64)
+    if (lengths != sizes).any():
+        row = int(np.flatnonzero(lengths != sizes)[0])
+        problem = f"{lengths[row]} of {part.kind.value} for {sizes[row]} of doc_id ({_at(part, n_before + row)})"
+        raise InputError(f"{part.path}: the lists differ in length: {problem}; write one for each document")
     values = pc.list_flatten(batch.column("value"))
     try:
         values = values.cast(pa.float64(), safe=False)
@@ -177,20 +177,20 @@ def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_be
         numbers = numpy_of(values, np.float64)
         rising = np.flatnonzero((np.diff(numbers) > 0) & (np.diff(rows) == 0))
         if rising.size:
-            ids = {ours: part.name(ours) for ours in part.kind.ids}
+            ids = {column: part.name(column) for column in part.kind.ids}
             by_score, by_order = (
-                columns_line({**ids, **own}) for own in ({"score": part.name("score")}, {RANK: ids["doc_id"]})
+                columns_line({**ids, **columns}) for columns in ({"score": part.name("score")}, {RANK: ids["doc_id"]})
             )
-            found = f"scores rise within a list ({_at(part, n_before + int(rows[rising[0]]))})"
+            problem = f"scores rise within a list ({_at(part, n_before + int(rows[rising[0]]))})"
             remedy = f"say {by_score} if the highest score is first, or {by_order} for the order"
-            raise InputError(f"{part.path}: {found}, so its order is not that of the scores; {remedy}")
+            raise InputError(f"{part.path}: {problem}, so its order is not that of the scores; {remedy}")
     return values
 
 
 def _refuse_types(part: FilePart, table: pa.Table) -> None:
     for column in table.column_names:
-        found = table.schema.field(column).type
-        leaf = found.value_type if pa.types.is_large_list(found) else found
+        arrow_type = table.schema.field(column).type
+        leaf = arrow_type.value_type if pa.types.is_large_list(arrow_type) else arrow_type
         if pa.types.is_null(leaf):
             continue
         if column == "value" and not (is_number(leaf) or (is_id(leaf) and not part.format.typed)):
@@ -227,16 +227,17 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pc.count_distinct(ids).as_py() < len(ids):  # a writer's dictionary may hold an id twice
         return column.cast(pa.string())
     codes = [numpy_of(chunk.indices.cast(pa.int32()), np.int32) for chunk in coded.chunks]
-    changing = ((own[:1], own[1:][own[1:] != own[:-1]]) for own in codes)  # without those that equal the one before
+    # A code that equals the one before is left out.
+    changing = ((chunk[:1], chunk[1:][chunk[1:] != chunk[:-1]]) for chunk in codes)
     order = [*dict.fromkeys(code for both in changing for some in both for code in some.tolist())]
-    found = ids.take(integers(np.array(order, dtype=np.int64)))
+    distinct = ids.take(integers(np.array(order, dtype=np.int64)))
     if order != [*range(len(order))]:
         places = np.zeros(len(ids), dtype=np.int32)
         places[order] = np.arange(len(order))
-        codes = [places[own] for own in codes]
+        codes = [places[chunk] for chunk in codes]
     numbers = map(pa.py_buffer, codes)
-    arrays = (pa.Int32Array.from_buffers(pa.int32(), own.size // _CODE, [None, own]) for own in numbers)
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(own, found) for own in arrays])
+    arrays = (pa.Int32Array.from_buffers(pa.int32(), chunk.size // _CODE, [None, chunk]) for chunk in numbers)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(chunk, distinct) for chunk in arrays])
 
 
 def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
@@ -292,15 +293,15 @@ def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] 
 
 def _refuse_large(part: FilePart, n_rows: int, n_bytes: int) -> None:
     if n_bytes > part.limit:
-        found = f"{n_rows:,} rows of about {n_bytes:,} bytes come of {part.size:,}"
-        raise InputError(f"{part.path}: {found}; check the file, or set allow_large: true")
+        problem = f"{n_rows:,} rows of about {n_bytes:,} bytes come of {part.size:,}"
+        raise InputError(f"{part.path}: {problem}; check the file, or set allow_large: true")
 
 
 def _written_out(column: pa.ChunkedArray) -> int:
     if not (pa.types.is_dictionary(column.type) and column.type.value_type in (pa.string(), pa.binary())):
         return 0
     lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
-    return sum(pc.sum(found).as_py() or 0 for found in lengths)
+    return sum(pc.sum(lengths_of).as_py() or 0 for lengths_of in lengths)
 
 
 def _parse(part: FilePart) -> pa.Table:
@@ -334,11 +335,11 @@ def _end_size(end: memoryview) -> int:
 def _cut(part: FilePart, n_rows: int) -> list[Cut]:
     file = _open(part)
     names = part.list_columns or wanted_names(part, file.schema_arrow)
-    most = n_rows // _LISTED if part.lists else n_rows
+    limit = n_rows // _LISTED if part.lists else n_rows
     cuts, before, n_here = [0], [0], 0
     for number in range(file.metadata.num_row_groups):
         n_group = file.metadata.row_group(number).num_rows
-        if n_here and n_here + n_group > most:
+        if n_here and n_here + n_group > limit:
             cuts.append(number)
             before.append(before[-1] + n_here)
             n_here = 0
@@ -348,8 +349,8 @@ def _cut(part: FilePart, n_rows: int) -> list[Cut]:
     if part.kind.value == "score" and RANK in file.schema_arrow.names:
         columns[0].append(RANK)  # with which the first scores are compared
     return [
-        (own if len(groups) > 1 else None, n_before, _spans_of(part, own, wanted) if part.spans else ())
-        for own, n_before, wanted in zip(groups, before, columns, strict=True)
+        (group if len(groups) > 1 else None, n_before, _spans_of(part, group, column) if part.spans else ())
+        for group, n_before, column in zip(groups, before, columns, strict=True)
     ]
 
 

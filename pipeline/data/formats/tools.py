@@ -67,10 +67,10 @@ def samples_format(
 
 
 def _document(part: FilePart, text: bytes | memoryview) -> dict[str, Any]:
-    found = load_json(part.path, text, "write it again")
-    if not isinstance(found, dict):
+    content = load_json(part.path, text, "write it again")
+    if not isinstance(content, dict):
         _refuse(part, "expected one object")
-    return found
+    return content
 
 
 def _objects(part: FilePart) -> Iterator[dict[str, Any]]:
@@ -79,18 +79,18 @@ def _objects(part: FilePart) -> Iterator[dict[str, Any]]:
         rows = ((part.path, row) for row in load_json(part.path, part.data, advice))
     else:
         lines = ((part.at(number), line) for number, line in enumerate(part.lines(), 1) if line.strip())
-        rows = ((where, load_json(where, line, advice)) for where, line in lines)
-    for where, row in rows:
+        rows = ((position, load_json(position, line, advice)) for position, line in lines)
+    for position, row in rows:
         if not isinstance(row, dict):
-            raise InputError(f"{where}: expected objects, in lines or in one list; {advice}")
+            raise InputError(f"{position}: expected objects, in lines or in one list; {advice}")
         yield row
 
 
 def _fields(prefix: str, holder: object) -> dict[str, object]:
-    found = decoded(holder)
-    if not isinstance(found, dict):
-        return {prefix: found} if type(found) in (str, int) else {}
-    return {name: value for key, inner in found.items() for name, value in _fields(f"{prefix}.{key}", inner).items()}
+    content = decoded(holder)
+    if not isinstance(content, dict):
+        return {prefix: content} if type(content) in (str, int) else {}
+    return {name: value for key, inner in content.items() for name, value in _fields(f"{prefix}.{key}", inner).items()}
 
 
 def _refuse(part: FilePart, found: str) -> NoReturn:
@@ -98,10 +98,10 @@ def _refuse(part: FilePart, found: str) -> NoReturn:
 
 
 def _get(part: FilePart, holder: object, key: str, type_: type | tuple[type, ...]) -> Any:
-    found = holder.get(key) if isinstance(holder, Mapping) else None
-    if not isinstance(found, type_) or isinstance(found, bool):
+    value = holder.get(key) if isinstance(holder, Mapping) else None
+    if not isinstance(value, type_) or isinstance(value, bool):
         _refuse(part, f"no '{key}' where {part.format.name} writes one")
-    return found
+    return value
 
 
 def _object(part: FilePart, holder: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -121,8 +121,8 @@ def _inspect(part: FilePart) -> Iterator[Sample]:
         head = _document(part, part.data)
         samples = head.get("samples")
     if head.get("status") != "success":
-        found = f"the evaluation is not complete (status {shorten(str(head.get('status')))})"
-        raise InputError(f"{part.path}: {found}; complete it with `inspect eval-retry`")
+        problem = f"the evaluation is not complete (status {shorten(str(head.get('status')))})"
+        raise InputError(f"{part.path}: {problem}; complete it with `inspect eval-retry`")
     if head.get("invalidated"):
         raise InputError(f"{part.path}: samples were invalidated; evaluate them again with `inspect eval-retry`")
     if not isinstance(samples, list):
@@ -147,7 +147,7 @@ def _inspect_scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for scorer, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, dict):
-            yield from ((f"{scorer}.{name}", _counted(one, _INSPECT_WORDS)) for name, one in value.items())
+            yield from ((f"{scorer}.{name}", _counted(score, _INSPECT_WORDS)) for name, score in value.items())
         else:
             yield scorer, _counted(value, _INSPECT_WORDS)
 
@@ -162,20 +162,24 @@ def _member(part: FilePart, archive: zipfile.ZipFile, name: str) -> bytes:
         raise InputError(f"{part.path}: no {name} in it; complete it with `inspect eval-retry`")
     if len(members) > 1:
         raise InputError(f"{part.path}: {name} occurs twice in the archive. Remove one, or copy the log again.")
-    (found,) = members
-    if found.flag_bits & 1:
+    (member_info,) = members
+    if member_info.flag_bits & 1:
         raise InputError(f"{part.path}: the archive is encrypted. Set a log that is not encrypted.")
     limit = int(min(part.limit, 1 << 40))
-    if found.compress_type != _ZSTD:
-        with archive.open(found) as member:
+    if member_info.compress_type != _ZSTD:
+        with archive.open(member_info) as member:
             contents = member.read(limit + 1)
     else:
-        head = bytes(part.data[found.header_offset :][:30])
-        begin = found.header_offset + 30 + sum(int.from_bytes(head[at : at + 2], "little") for at in (26, 28))
-        stored = pa.py_buffer(part.data[begin : begin + found.compress_size])
+        head = bytes(part.data[member_info.header_offset :][:30])
+        begin = (
+            member_info.header_offset
+            + 30
+            + sum(int.from_bytes(head[offset : offset + 2], "little") for offset in (26, 28))
+        )
+        stored = pa.py_buffer(part.data[begin : begin + member_info.compress_size])
         with pa.CompressedInputStream(pa.BufferReader(stored), "zstd") as member:
             contents = member.read(limit + 1)
-        if len(contents) <= limit and zlib.crc32(contents) != found.CRC:
+        if len(contents) <= limit and zlib.crc32(contents) != member_info.CRC:
             raise zipfile.BadZipFile(f"bad CRC-32 of {name}")
     if len(contents) > limit:
         found_bytes = f"more than {limit:,} bytes come of {name}"
@@ -276,16 +280,16 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
     n_before: Counter[tuple[int, int]] = Counter()
     places: dict[tuple[str, str], dict[int, int]] = {}  # of each provider and prompt, counted from 1
     for result in results:
-        own = places.setdefault(_models(part, result), {})
-        own.setdefault(result["promptIdx"], 1 + len(own))
+        prompts = places.setdefault(_models(part, result), {})
+        prompts.setdefault(result["promptIdx"], 1 + len(prompts))
     for result in results:
         case = result["testCase"]
         variables = {name: value for name, value in _object(part, case, "vars").items() if name not in added}
         # What a provider adds beside variables is not in the first result of a test: its place tells the test, too.
-        same = [result["testIdx"], variables], {**case, "vars": variables}
-        known, test = (json.dumps(one, sort_keys=True) for one in same)
-        number = number_of_test.get(known, number_of_test.get(test, n_tests))
-        number_of_test |= {known: number, test: number}
+        contents = [result["testIdx"], variables], {**case, "vars": variables}
+        shown_key, test = (json.dumps(content, sort_keys=True) for content in contents)
+        number = number_of_test.get(shown_key, number_of_test.get(test, n_tests))
+        number_of_test |= {shown_key: number, test: number}
         n_tests = max(n_tests, number + 1)
         n_before[number, result["promptIdx"]] += 1
         provider, prompt = _models(part, result)
@@ -295,8 +299,8 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
             "prompt": number_of_prompt[prompt] if len(prompt) > _LABEL or "\n" in prompt else prompt,
             "repeat": n_before[number, result["promptIdx"]],
         }
-        if len(own := places[provider, prompt]) > 1:
-            labels[PLACE] = own[result["promptIdx"]]
+        if len(prompts := places[provider, prompt]) > 1:
+            labels[PLACE] = prompts[result["promptIdx"]]
         failed = result.get("failureReason") == _PROMPTFOO_ERROR
         ids = {"query_id": number, **_fields("vars", case.get("vars")), **_fields("metadata", case.get("metadata"))}
         ids |= {"description": case["description"]} if case.get("description") else {}
@@ -336,9 +340,9 @@ def _added_variables(part: FilePart, results: Sequence[Mapping[str, Any]], confi
         added |= variables.keys() - result["vars"].keys() if isinstance(result.get("vars"), dict) else set()
     tests = config["tests"] if isinstance(config.get("tests"), list) and not config.get("scenarios") else [None]
     named = [*tests, config.get("defaultTest") or {}]
-    known = [one.get("vars") or {} if isinstance(one, dict) else None for one in named]
-    if all(isinstance(one, dict) for one in known):
-        added |= names - {name for one in known for name in one or ()}
+    variables_of = [test.get("vars") or {} if isinstance(test, dict) else None for test in named]
+    if all(isinstance(test, dict) for test in variables_of):
+        added |= names - {name for test in variables_of for name in test or ()}
     return added if names - added else {"sessionId", "_conversation"}
 
 
@@ -401,8 +405,8 @@ def _nuggets(part: FilePart) -> Iterator[Sample]:
         for place, nugget, _ in rows:
             if nugget in first:
                 places = " and ".join(map(table.position, (first[nugget], place)))
-                found = f"query '{shorten(str(query))}' has the nugget {shorten(repr(nugget))} twice ({places})"
-                raise InputError(f"{table.path}: {found}; keep one")
+                problem = f"query '{shorten(str(query))}' has the nugget {shorten(repr(nugget))} twice ({places})"
+                raise InputError(f"{table.path}: {problem}; keep one")
             first[nugget] = place
         failed = any(_NO_JUDGMENT in words for _, _, words in rows)
         scores: dict[str, float] = {}
@@ -426,10 +430,10 @@ def _citations(part: FilePart) -> Iterator[Sample]:
 
 
 def _table(part: FilePart) -> FilePart:
-    found = [_TABLES[suffix] for suffix in PurePath(part.path.lower()).suffixes if suffix in _TABLES]
-    if not found:
+    formats = [_TABLES[suffix] for suffix in PurePath(part.path.lower()).suffixes if suffix in _TABLES]
+    if not formats:
         raise InputError(f"{part.path}: {part.format.name} stand in a table; name it {', '.join(_TABLES)}")
-    return replace(part, format=found[-1])
+    return replace(part, format=formats[-1])
 
 
 def _verdicts(table: FilePart, *columns: str) -> dict[object, list[_Verdict]]:
@@ -459,14 +463,14 @@ def _nested_verdicts(table: FilePart) -> dict[object, list[_Verdict]]:
 def _refuse_nested(table: FilePart, place: int, *cells: object) -> None:
     for cell in cells:
         if isinstance(cell, list | dict):
-            found = f"found {shorten(repr(cell))} ({table.position(place)})"
-            raise InputError(f"{table.path}: {found}; write a text or a number")
+            problem = f"found {shorten(repr(cell))} ({table.position(place)})"
+            raise InputError(f"{table.path}: {problem}; write a text or a number")
 
 
 def _read_word(table: FilePart, place: int, column: str, word: object, known: Mapping[str, Any]) -> Any:
     if not isinstance(word, str) or word not in known:
-        found = f"{column} {shorten(repr(word))} ({table.position(place)})"
-        raise InputError(f"{table.path}: {found}; write {', '.join(known)}")
+        problem = f"{column} {shorten(repr(word))} ({table.position(place)})"
+        raise InputError(f"{table.path}: {problem}; write {', '.join(known)}")
     return known[word]
 
 
