@@ -132,7 +132,7 @@ def _config() -> Iterator[str]:
 
 def _mapping(section: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema of a section without its shorthand."""
-    return next(found for found in (section, *section.get("anyOf", [])) if "properties" in found)
+    return next(part for part in (section, *section.get("anyOf", [])) if "properties" in part)
 
 
 def _referred(value: Mapping[str, Any]) -> str:
@@ -146,7 +146,9 @@ def _shape(value: Mapping[str, Any]) -> str:
         return SHOWN[_referred(value)]
     if words := value.get("enum", [value["const"]] if "const" in value else []):
         return " or ".join(f"`{word}`" for word in words)
-    if choices := [found for found in (*value.get("anyOf", []), *value.get("oneOf", [])) if found != {"type": "null"}]:
+    if choices := [
+        choice for choice in (*value.get("anyOf", []), *value.get("oneOf", [])) if choice != {"type": "null"}
+    ]:
         return " or ".join(dict.fromkeys(map(_shape, choices)))
     bounds = [text.format(f"{value[bound]:,}") for bound, text in BOUNDS.items() if bound in value]
     name = " ".join([NAMES.get(value["type"], value["type"]), ", ".join(bounds)]).strip()
@@ -220,8 +222,8 @@ def _names() -> Iterator[str]:
     compared = _compared()
     for tool in read_tools():
         agreement = {  # of trec_eval 9, whose name comes after that of 10
-            metric: found
-            for (metric, name), found in compared.items()
+            metric: comparison
+            for (metric, name), comparison in compared.items()
             if any(name.startswith(title) for title in tool.title.split(", "))
         }
         columns = ("there", "here", "", *(["agreement"] if agreement else []))
@@ -229,7 +231,7 @@ def _names() -> Iterator[str]:
         yield "|---" * len(columns) + "|"
         for alias in tool.aliases:
             note = _cell(alias.note.replace("@#", "@10"))
-            renamed = [f"`{theirs}` is `{ours}`" for theirs, ours in alias.parameters.items()]
+            renamed = [f"`{their_name}` is `{name}`" for their_name, name in alias.parameters.items()]
             cells = [", ".join(map(_theirs, alias.names)), _ours(alias), "; ".join(filter(None, [note, *renamed]))]
             if agreement:
                 metrics = _metric_names(alias)
@@ -245,35 +247,37 @@ def _agreement() -> Iterator[str]:
     compared = _compared()
     yield from ("| metric | figures compared, and the greatest difference | has it, too |", "|---|---|---|")
     for metric in METRICS:
-        tools = {tool: found for (name, tool), found in compared.items() if name == metric}
+        tools = {tool: comparison for (name, tool), comparison in compared.items() if name == metric}
         named = [
             tool.title
             for tool in read_tools()[:-1]  # the last are names of no tool
             if any({metric} == _metric_names(alias) for alias in tool.aliases)
-            and not any(found.startswith(title) for found in tools for title in tool.title.split(", "))
+            and not any(tool_name.startswith(title) for tool_name in tools for title in tool.title.split(", "))
         ]
-        shown = "; ".join(f"{tool}: {_difference(found)}" for tool, found in tools.items())
+        shown = "; ".join(f"{tool}: {_difference(comparison)}" for tool, comparison in tools.items())
         yield f"| [`{metric}`](#{metric}) | {shown} | {', '.join(named)} |"
     for metric in sorted({name for name, _ in compared} - METRICS.keys()):  # computed from tables of judged answers
-        shown = "; ".join(f"{tool}: {_difference(found)}" for (name, tool), found in compared.items() if name == metric)
+        shown = "; ".join(
+            f"{tool}: {_difference(comparison)}" for (name, tool), comparison in compared.items() if name == metric
+        )
         yield f"| [`{metric}`](data.md#score-judged-answers) | {shown} |  |"
     yield ""
 
 
 def _compared() -> dict[tuple[str, str], tuple[int, float]]:
     """Return the number of compared values and the maximum difference by metric and tool, from docs/agreement.csv."""
-    found: dict[tuple[str, str], tuple[int, float]] = {}
+    compared: dict[tuple[str, str], tuple[int, float]] = {}
     with (FOLDER / "agreement.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            n_figures, greatest = found.get((row["metric"], row["tool"]), (0, 0.0))
-            added = n_figures + int(row["figures"]), max(greatest, float(row["difference"]))
-            found[row["metric"], row["tool"]] = added
-    return dict(sorted(found.items(), key=lambda item: (item[0][0], item[0][1].lower())))
+            n_figures, maximum = compared.get((row["metric"], row["tool"]), (0, 0.0))
+            added = n_figures + int(row["figures"]), max(maximum, float(row["difference"]))
+            compared[row["metric"], row["tool"]] = added
+    return dict(sorted(compared.items(), key=lambda item: (item[0][0], item[0][1].lower())))
 
 
 def _difference(compared: tuple[int, float]) -> str:
-    n_figures, greatest = compared
-    return f"{n_figures:,}, {greatest:.0e}" if greatest else f"{n_figures:,}, 0"
+    n_figures, maximum = compared
+    return f"{n_figures:,}, {maximum:.0e}" if maximum else f"{n_figures:,}, 0"
 
 
 def _metric_names(alias: MetricAlias) -> set[str]:
@@ -289,8 +293,8 @@ def _theirs(name: str) -> str:
 def _ours(alias: MetricAlias) -> str:
     """Return our measures for an alias, with `…` for the number, and between two measures of one metric."""
     shown: list[str] = []
-    for _, found in itertools.groupby(alias.measures, lambda ours: re.split(r"\W", ours)[0]):
-        measures = [f"`{ours.replace('#', '…')}`" for ours in found]
+    for _, group in itertools.groupby(alias.measures, lambda measure: re.split(r"\W", measure)[0]):
+        measures = [f"`{measure.replace('#', '…')}`" for measure in group]
         shown += measures if len(measures) < 4 else [measures[0], f"{measures[1]} … {measures[-1]}"]
     return ", ".join(shown) or "refused"
 
@@ -303,8 +307,8 @@ def _profiles() -> Iterator[str]:
         for profile in PROFILES.values():
             choice = getattr(profile.conventions, convention.name)
             others = profile.ties if convention.name == "ties" else {}
-            own = "".join(f"; {metric}: `{ties}`" for metric, ties in others.items())
-            choices.append(f"{'all' if choice is None else f'`{choice}`'}{own}")
+            exceptions = "".join(f"; {metric}: `{ties}`" for metric, ties in others.items())
+            choices.append(f"{'all' if choice is None else f'`{choice}`'}{exceptions}")
         yield f"| `{convention.name}` | {' | '.join(choices)} |"
     yield ""
 
@@ -313,7 +317,10 @@ def _profile_defaults() -> Iterator[str]:
     """Yield a row per parameter whose default a profile changes."""
     yield from ("| parameter | default | elsewhere |", "|---|---|---|")
     changed = [
-        (metric, name) for profile in PROFILES.values() for metric, own in profile.defaults.items() for name in own
+        (metric, name)
+        for profile in PROFILES.values()
+        for metric, ours_by_name in profile.defaults.items()
+        for name in ours_by_name
     ]
     for metric, name in sorted(set(changed)):
         elsewhere = [
@@ -321,9 +328,9 @@ def _profile_defaults() -> Iterator[str]:
             for profile in PROFILES.values()
             if name in profile.defaults.get(metric, {})
         ]
-        own = METRICS[metric].parameters[name].default
-        ours = "the judgments' greatest" if own is None else f"`{own}`"
-        yield f"| `{metric}({name}=…)` | {ours} | {', '.join(elsewhere)} |"
+        ours_by_name = METRICS[metric].parameters[name].default
+        default = "the judgments' greatest" if ours_by_name is None else f"`{ours_by_name}`"
+        yield f"| `{metric}({name}=…)` | {default} | {', '.join(elsewhere)} |"
     yield ""
 
 
@@ -366,14 +373,14 @@ def _docstring(documented: object) -> dict[str, list[str]]:
 
 def _meanings(lines: Iterable[str]) -> dict[str, str]:
     """Return the meaning of each argument."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for line in lines:
         if line.startswith(" "):
-            name = next(reversed(found))
-            found[name] = f"{found[name]} {line.strip()}"
+            name = next(reversed(meanings))
+            meanings[name] = f"{meanings[name]} {line.strip()}"
         else:
-            name, _, found[name] = line.partition(": ")
-    return found
+            name, _, meanings[name] = line.partition(": ")
+    return meanings
 
 
 def _parameter(parameter: Parameter) -> str:
@@ -393,8 +400,8 @@ def _parameter(parameter: Parameter) -> str:
 def _written(metric: Metric) -> str:
     """Return the notation of a measure of the metric, with optional parts in brackets."""
     required = [f"{parameter.name}=…" for parameter in metric.parameters.values() if parameter.required]
-    given = f"({','.join(required)})" if required else ""
-    return metric.name + given + {"refused": "", "optional": "[@k]", "required": "@k"}[metric.cutoff]
+    parameters = f"({','.join(required)})" if required else ""
+    return metric.name + parameters + {"refused": "", "optional": "[@k]", "required": "@k"}[metric.cutoff]
 
 
 def _range(metric: Metric) -> str:
@@ -406,12 +413,12 @@ def _commands() -> Iterator[str]:
     for title, commands in GROUPS.items():
         yield from (f"## {title}", "")
         for command in commands:
-            arguments = [found for found in command.params if isinstance(found, click.Argument)]
-            usage = " ".join(found.make_metavar(click.Context(command)) for found in arguments)
+            arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+            usage = " ".join(parameter.make_metavar(click.Context(command)) for parameter in arguments)
             yield from (f"### rankledger {command.name} {usage}".rstrip(), "")
             for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
                 yield from _paragraph(paragraph)
-            options = [found for found in command.params if isinstance(found, click.Option)]
+            options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
             if options:
                 yield from ("| option | meaning |", "|---|---|")
                 yield from (f"| {_option(option)} | {_cell(option.help or '')} |" for option in options)
@@ -438,40 +445,40 @@ def _api() -> Iterator[str]:
     """Yield every public name, functions first."""
     public = {name: getattr(rankledger, name) for name in rankledger.__all__}
     yield from ("## Functions", "")
-    for name, found in public.items():
-        if not isinstance(found, type):
-            yield from _function(name, found)
+    for name, member in public.items():
+        if not isinstance(member, type):
+            yield from _function(name, member)
     yield from ("## Types", "")
-    types = {name: found for name, found in public.items() if isinstance(found, type)}
-    for name, found in types.items():
-        yield from _type(name, found)
+    types = {name: member for name, member in public.items() if isinstance(member, type)}
+    for name, member in types.items():
+        yield from _type(name, member)
     yield from ("## What the types hold", "", "You get these from the types above; they are not imported by name.", "")
-    for name, found in sorted(_held(types).items()):
-        yield from _type(name, found)
+    for name, member in sorted(_held(types).items()):
+        yield from _type(name, member)
 
 
 def _held(types: Mapping[str, type]) -> dict[str, type]:
     """Return the project's types in attributes of these types, and in theirs, by name."""
     held: dict[str, type] = {}
-    left = [*types.values()]
-    while left:
-        owner = left.pop()
+    queue = [*types.values()]
+    while queue:
+        owner = queue.pop()
         bases = [base for base in owner.__mro__ if base.__module__.startswith("rankledger.")]
         modules = [importlib.import_module(base.__module__) for base in bases]
         for name in re.findall(r"[A-Z]\w+", " ".join(_annotations(owner).values())):
-            found = next((getattr(module, name) for module in modules if hasattr(module, name)), None)
-            if not isinstance(found, type) or issubclass(found, BaseModel):  # the guide on records has the manifest
+            member = next((getattr(module, name) for module in modules if hasattr(module, name)), None)
+            if not isinstance(member, type) or issubclass(member, BaseModel):  # the guide on records has the manifest
                 continue
-            if found.__module__.startswith("rankledger.") and name not in types | held:
-                held[name] = found
-                left.append(found)
+            if member.__module__.startswith("rankledger.") and name not in types | held:
+                held[name] = member
+                queue.append(member)
     return held
 
 
 def _annotations(owner: type) -> dict[str, str]:
     """Return the type of each attribute and property as source text."""
-    found = {name: str(text) for base in reversed(owner.__mro__) for name, text in _own(base)}
-    return {name: text for name, text in found.items() if not name.startswith("_")}
+    annotations = {name: str(text) for base in reversed(owner.__mro__) for name, text in _own(base)}
+    return {name: text for name, text in annotations.items() if not name.startswith("_")}
 
 
 def _own(owner: type) -> Iterator[tuple[str, object]]:
@@ -570,13 +577,13 @@ def _meanings_table(head: str, lines: Sequence[str]) -> Iterator[str]:
 
 def _joined(lines: Iterable[str]) -> list[str]:
     """Return the items of a section, one per line, with indented lines joined to their item."""
-    found: list[str] = []
+    joined: list[str] = []
     for line in lines:
-        if found and (line.startswith(" ") or ":" not in line):
-            found[-1] = f"{found[-1]} {line.strip()}"
+        if joined and (line.startswith(" ") or ":" not in line):
+            joined[-1] = f"{joined[-1]} {line.strip()}"
         else:
-            found.append(line)
-    return found
+            joined.append(line)
+    return joined
 
 
 def _option(option: click.Option) -> str:

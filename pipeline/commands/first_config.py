@@ -133,7 +133,7 @@ def _head(draft: Draft) -> Iterator[str]:
 def _dataset_lines(draft: Draft, template: object) -> Iterator[str]:
     lines = [{key: value for key, value, _ in dataset.lines} for dataset in draft.datasets]
     first, *others = lines
-    common = {key: value for key, value in first.items() if others and all(own.get(key) == value for own in others)}
+    common = {key: value for key, value in first.items() if others and all(other.get(key) == value for other in others)}
     if common or template:
         yield "# What datasets and models share. `{dataset}`, `{model}` and `{date}` are their names and the date."
         yield "defaults:"
@@ -199,8 +199,8 @@ def _suites(draft: Draft) -> dict[str, list[tuple[str, str]]]:
         shared = {""}.union(set.intersection(*(dataset.keys for dataset in draft.datasets if dataset.kind == kind)))
         suites[kind] = [
             (measure, comment)
-            for of, key, measure, comment in _MEASURES
-            if of == kind and (key.removeprefix("!") in shared) != key.startswith("!")
+            for suite_kind, key, measure, comment in _MEASURES
+            if suite_kind == kind and (key.removeprefix("!") in shared) != key.startswith("!")
         ]
     return {kind if len(suites) > 1 else "main": measures for kind, measures in suites.items()}
 
@@ -266,8 +266,8 @@ def _unplaced(draft: Draft, files: Sequence[Recognised]) -> Iterator[str]:
         yield f"# {_one_line(file.name)}: {_one_line(draft.unused.get(file.name, file.reason))}"
         path = _braced(file.path)
         if file.role:
-            where, key = _WRITE.get(file.role, ("the dataset", file.role))
-            yield f"#   to use it, write {where}: {key}: {_yaml(_output_value(file, path))}"
+            entry, key = _WRITE.get(file.role, ("the dataset", file.role))
+            yield f"#   to use it, write {entry}: {key}: {_yaml(_output_value(file, path))}"
 
 
 def _one_line(text: str) -> str:

@@ -82,10 +82,12 @@ class FirstConfig:
                 name = f"*{ending}"
             alike.setdefault(("/".join([*parts[:-1], name]), use.partition(" ")[0]), []).append((path, use, reason))
         lines = []
-        for (path, word), own in alike.items():
-            uses = [*dict.fromkeys(use for _, use, _ in own)]
+        for (path, word), group in alike.items():
+            uses = [*dict.fromkeys(use for _, use, _ in group)]
             several = f"{len(uses):,} {word}s" if len(uses) > 1 else uses[0]
-            lines.append(own[0] if len(own) == 1 else (path, several, f"{len(own):,} files; {own[0][0]}: {own[0][2]}"))
+            lines.append(
+                group[0] if len(group) == 1 else (path, several, f"{len(group):,} files; {group[0][0]}: {group[0][2]}")
+            )
         n_further = len(lines) - _SHOWN + 1
         return lines if n_further < 2 else [*lines[: _SHOWN - 1], (f"and {n_further:,} more", "", f"see {self.path}")]
 
@@ -103,13 +105,13 @@ def init(folder: str | Path = ".", *, force: bool = False) -> FirstConfig:
         raise InputError(f"{folder}: folder not found; check the path")
     if path.exists() and not force:
         raise InputError(f"{path}: exists already; evaluate it, or write it anew with --force")
-    found = [
+    recognised = [
         replace(file, path=Path(file.path).relative_to(place).as_posix())
         for file in recognise(
             place, lambda path: path.relative_to(place).as_posix().startswith(_OURS) or path.suffix in (".yaml", ".yml")
         )
     ]
-    files = [file for file in found if file.role or file.reason]
+    files = [file for file in recognised if file.role or file.reason]
     draft = Draft(re.sub(r"[^A-Za-z0-9]+", "-", place.resolve().name).strip("-")[:60] or "evaluation")
     _add_datasets(draft, [file for file in files if file.role])
     if not draft.datasets:
@@ -126,22 +128,24 @@ def init(folder: str | Path = ".", *, force: bool = False) -> FirstConfig:
         tuple(draft.models),
         draft.night,
         described,
-        tuple(file.path for file in found if not (file.role or file.reason)),
+        tuple(file.path for file in recognised if not (file.role or file.reason)),
     )
 
 
 def _add_datasets(draft: Draft, files: Sequence[Recognised]) -> None:
     lists = _take_last_night(draft, [file for file in files if file.role in _LISTS])
     others = [file for file in files if file.role not in _LISTS]
-    for name, own in _split_by_dataset(draft, [*lists, *others]).items():
-        of: dict[Role, list[Recognised]] = {}
-        for file in own:
-            of.setdefault(file.role, []).append(file)  # type: ignore[arg-type]
-        _assign_roles(of)
-        if ("rankings" in of and of.keys() & {*_JUDGED}) or ("predictions" in of and "ratings" in of):
-            dataset = _judged_dataset(draft, name, of)
-        elif "scores" in of and not draft.has_folders:
-            dataset = _scored_dataset(draft, name, of)
+    for name, members in _split_by_dataset(draft, [*lists, *others]).items():
+        by_role: dict[Role, list[Recognised]] = {}
+        for file in members:
+            by_role.setdefault(file.role, []).append(file)  # type: ignore[arg-type]
+        _assign_roles(by_role)
+        if ("rankings" in by_role and by_role.keys() & {*_JUDGED}) or (
+            "predictions" in by_role and "ratings" in by_role
+        ):
+            dataset = _judged_dataset(draft, name, by_role)
+        elif "scores" in by_role and not draft.has_folders:
+            dataset = _scored_dataset(draft, name, by_role)
         else:
             continue
         draft.datasets.append(dataset)
@@ -160,15 +164,15 @@ def _take_last_night(draft: Draft, outputs: Sequence[Recognised]) -> list[Recogn
         draft.night = max(date for dated in runs.values() for date in dated)
     last = []
     for dated in runs.values():
-        taken = draft.night if draft.night and "" not in dated else max(dated)
-        for date, own in dated.items():
-            if date != taken:
-                draft.other_nights |= dict.fromkeys([output.name for output in own], date)
+        night = draft.night if draft.night and "" not in dated else max(dated)
+        for date, group in dated.items():
+            if date != night:
+                draft.other_nights |= dict.fromkeys([output.name for output in group], date)
                 continue
-            draft.unused |= {output.name: "an earlier run of its model" for output in own[:-1]}
-            last.append(own[-1])
-            if date == draft.night and len(own) == 1:
-                draft.dated.add(own[0].name)
+            draft.unused |= {output.name: "an earlier run of its model" for output in group[:-1]}
+            last.append(group[-1])
+            if date == draft.night and len(group) == 1:
+                draft.dated.add(group[0].name)
     draft.unused |= {
         name: f"{_OF_NIGHT} {date}: --date {date} evaluates it" for name, date in draft.other_nights.items()
     }
@@ -183,9 +187,9 @@ def _split_by_dataset(draft: Draft, files: Sequence[Recognised]) -> dict[str, li
     folders = {word for file in lists for word in words[file.name][:-1] if not DATE.search(word)} - {"path"}
     shared = set.intersection(*map(set, judged)) if judged else set()
     names = dict.fromkeys(
-        next((word for word in reversed(own) if word in folders - shared), None)
-        or next((word for word in reversed(own) if word in folders), "")
-        for own in judged
+        next((word for word in reversed(words) if word in folders - shared), None)
+        or next((word for word in reversed(words) if word in folders), "")
+        for words in judged
     )
     dataset_of = {
         file.name: next((word for word in reversed(words[file.name]) if word and word in names), "") for file in files
@@ -196,8 +200,8 @@ def _split_by_dataset(draft: Draft, files: Sequence[Recognised]) -> dict[str, li
         return {draft.name: [*files]}
     draft.has_folders = True
     draft.unused |= dict.fromkeys(outside, "not in a folder of a dataset")
-    left = [file for file in files if file.name not in outside]
-    return {name: [file for file in left if dataset_of[file.name] in (name, "")] for name in names}
+    members = [file for file in files if file.name not in outside]
+    return {name: [file for file in members if dataset_of[file.name] in (name, "")] for name in names}
 
 
 def _assign_roles(of: dict[Role, list[Recognised]]) -> None:
@@ -219,9 +223,9 @@ def _judged_dataset(draft: Draft, name: str, of: Mapping[Role, Sequence[Recognis
     rows = _rows(chosen)
     _place(draft, dataset, "judgments" if is_ranked else "ratings", chosen)
     if is_ranked and rating_like_relevance(index_judgments(rows, keep_first=True), [Measure.parse("rr")], None):
-        greatest = float(rows.values.max())
-        comment = f"the lowest grade that counts as relevant; grades go to {greatest:g}"
-        dataset.lines.append(("relevant", float(f"{_RELEVANT * greatest:g}"), comment))
+        maximum = float(rows.values.max())
+        comment = f"the lowest grade that counts as relevant; grades go to {maximum:g}"
+        dataset.lines.append(("relevant", float(f"{_RELEVANT * maximum:g}"), comment))
     for file in (*of.get("queries", ()), *of.get("scores", ())):
         n_missing = len(set(rows.query_ids) - _ids(file))
         if file.ids is None or n_missing:

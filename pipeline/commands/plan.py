@@ -87,7 +87,7 @@ def plan(
     workspace = Workspace.open(runs_dir, records, wanted=name or str(record))
     references = _references(str(record), None if against is None else str(against), name, workspace)
     matched = [(sides, match_datasets(sides)) for sides in references.sides]
-    matches = [match for _, own in matched for match in own]
+    matches = [match for _, side_matches in matched for match in side_matches]
     if not matches:
         raise InputError("the two share no dataset, query and measure; plan by another record, or change --against")
     if unlike := dict.fromkeys(line for match in matches for line in match.unlike()):
@@ -151,17 +151,17 @@ def _refuse_idle(measure: Measure, margin: float, change: float) -> None:
 def _references(record: str, against: str | None, name: str | None, workspace: Workspace) -> References:
     if against is not None:
         return open_sides(against, record, name=name, workspace=workspace)
-    found, lost = record_to_show(record, name, workspace)
-    opened = open_record(found.path)
-    pairs = _pairs(opened, found.path, split_reference(record)[2].removeprefix("#") or None)
-    return References((Sides(opened, opened, pairs),), (), skipped(record, lost, found))
+    evaluation, lost = record_to_show(record, name, workspace)
+    opened = open_record(evaluation.path)
+    pairs = _pairs(opened, evaluation.path, split_reference(record)[2].removeprefix("#") or None)
+    return References((Sides(opened, opened, pairs),), (), skipped(record, lost, evaluation))
 
 
 def _pairs(opened: Opened, path: Path, model: str | None) -> tuple[tuple[str, str], ...]:
     comparison = opened.planned.comparison
     if comparison is None:
         raise InputError(f"{path}: its config compares no models; name what to compare with, as --against last#bm25")
-    pairs = dict.fromkeys(pair for own in comparison.pairs.values() for pair in own)
+    pairs = dict.fromkeys(pair for pairs_of_one in comparison.pairs.values() for pair in pairs_of_one)
     chosen = tuple(pair for pair in pairs if model in (None, pair[0]))
     if not chosen:
         raise InputError(f"{path}: its config compares {model!r} with no other model; name one by --against")
@@ -182,8 +182,8 @@ class _Planner:
         results, pairs = match.paired()
         sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
         named = sample.slices_of(match.measures[0]) if slices else (ALL,)
-        asked = [Pair(*names, match.measures[0], name) for name in named for names in pairs]
-        for pair, difference in zip(asked, sample.differences(asked), strict=True):
+        planned_pairs = [Pair(*names, match.measures[0], name) for name in named for names in pairs]
+        for pair, difference in zip(planned_pairs, sample.differences(planned_pairs), strict=True):
             models = pairs[pair.model, str(pair.baseline)]
             mark = _mark(difference)
             variation = None if mark else Variation.of(difference)
@@ -254,8 +254,8 @@ def _explain_mark(match: Match, name: str, models: tuple[str, str], difference: 
         "sparse": f"{rests}, too few to plan by; use a record with more, or models that differ on more of them",
         "degenerate": f"{alike}, which plans nothing; use models that differ on some",
     }[mark]
-    where = match.name if name == ALL else f"{match.name}, {name}"
-    return f"{where}: {match.measures[0]} of {models[0]} against {models[1]}: {reason}"
+    subset = match.name if name == ALL else f"{match.name}, {name}"
+    return f"{subset}: {match.measures[0]} of {models[0]} against {models[1]}: {reason}"
 
 
 def _round_sizes(lines: Sequence[PowerLine]) -> list[int]:
@@ -321,8 +321,8 @@ def heading(plan: PowerPlan) -> str:
 
 def _tables(plan: PowerPlan) -> Iterator[Table]:
     for dataset in dict.fromkeys(line.dataset for line in plan.lines):
-        whole, *of_slices = needed_tables(plan, dataset)
-        yield whole
+        overall, *of_slices = needed_tables(plan, dataset)
+        yield overall
         if points := [point for point in plan.points if (point.dataset, point.slice) == (dataset, ALL)]:
             yield _curves(f"{dataset}: power by number of queries", points)
         yield from of_slices
@@ -331,9 +331,9 @@ def _tables(plan: PowerPlan) -> Iterator[Table]:
 def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[Table]:
     """Yield the required queries of a dataset, and of its slices if they are planned."""
     for what, of_slices in (("queries needed", False), ("queries needed by slices", True)):
-        own = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
-        if own:
-            yield _needed(f"{dataset}: {what}", own, plan.confidence)
+        lines = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
+        if lines:
+            yield _needed(f"{dataset}: {what}", lines, plan.confidence)
 
 
 def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> Table:
@@ -360,8 +360,8 @@ def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> Table:
 def _curves(title: str, points: Sequence[PowerPoint]) -> Table:
     sizes = list(dict.fromkeys(point.n_queries for point in points))
     pairs = dict.fromkeys((point.model, point.baseline) for point in points)
-    known = {(point.model, point.baseline, point.n_queries): point.power for point in points}
-    rows = ((models(*pair), *(_share(known.get((*pair, n))) for n in sizes)) for pair in pairs)
+    powers = {(point.model, point.baseline, point.n_queries): point.power for point in points}
+    rows = ((models(*pair), *(_share(powers.get((*pair, n))) for n in sizes)) for pair in pairs)
     return Table.of_texts(title, ("model", *map(_counts, sizes)), rows, words=("model",))
 
 

@@ -93,9 +93,9 @@ def report(
         folder = Path(output).absolute().parent if output else Path.cwd()
         return index_html(pages, {name: _addresses(record, folder) for name, record in distinct.items()})
     named: set[str] = set()
-    for at, page in enumerate(pages):  # of several evaluations of one name the first has its history
+    for place, page in enumerate(pages):  # of several evaluations of one name the first has its history
         if page.evaluation.name not in named:
-            pages[at] = _with_history(page, last, workspace)
+            pages[place] = _with_history(page, last, workspace)
         named.add(page.evaluation.name)
     return html(pages[0]) if form == "html" else markdown(pages, **columns)
 
@@ -109,10 +109,10 @@ def _addresses(record: Evaluation, folder: Path) -> tuple[str, str]:
 
 
 def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:
-    known = list(dict.fromkeys(line.measure for page in pages for line in page.evaluation.estimates))
+    measures = list(dict.fromkeys(line.measure for page in pages for line in page.evaluation.estimates))
     for measure in style.headers:
-        if measure not in known:
-            raise InputError(f"headers: no measure {measure!r}{likely(measure, known) or '; name one of the table'}")
+        if measure not in measures:
+            raise InputError(f"headers: no measure {measure!r}{likely(measure, measures) or '; name one of the table'}")
 
 
 def _page(record: Evaluation, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
@@ -154,27 +154,27 @@ def _narrowed(record: Evaluation, measures: Sequence[str]) -> Evaluation:
 
 
 def _chosen(record: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
-    known = list(dict.fromkeys(line.measure for line in record.estimates))
-    return measures_among(measures, known, f"{record.path}: has no measure")
+    names = list(dict.fromkeys(line.measure for line in record.estimates))
+    return measures_among(measures, names, f"{record.path}: has no measure")
 
 
 def _with_history(page: Page, last: int, workspace: Workspace) -> Page:
     histories, remarks = [], []
     for measure in dict.fromkeys(page.evaluation.leading.values()):
         try:
-            whole = measured_history(page.evaluation.name, measure, workspace)
+            history = measured_history(page.evaluation.name, measure, workspace)
         except (InputError, OSError) as error:
             remarks.append(f"no history by {measure}: {error}")
             continue
         shown = []
-        for series in whole.series:
-            if page.evaluation.leading.get(series.dataset) == whole.measure and len(series.nights) > 1:
+        for series in history.series:
+            if page.evaluation.leading.get(series.dataset) == history.measure and len(series.nights) > 1:
                 nights = series.nights[-last:]
                 dates = {night.date for night in nights}
                 steps = tuple(step for step in series.steps if step.date in dates)
                 shown.append(replace(series, nights=nights, steps=steps))
         if shown:
-            histories.append(replace(whole, series=tuple(shown)))
+            histories.append(replace(history, series=tuple(shown)))
     return replace(page, history=tuple(histories), remarks=(*page.remarks, *remarks))
 
 
@@ -220,8 +220,8 @@ def export(
 
 
 def _columns(record: Evaluation, model: str) -> Iterator[ScoreColumn]:
-    for (dataset, own), outputs in record.manifest.tasks.items():
-        for measure in record.manifest.datasets[dataset].measures if own == model else ():
+    for (dataset, name), outputs in record.manifest.tasks.items():
+        for measure in record.manifest.datasets[dataset].measures if name == model else ():
             for output in outputs:
                 column = read_column(record, dataset, model, measure, output.replicate)
                 if column is not None:

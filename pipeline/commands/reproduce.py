@@ -140,17 +140,20 @@ def changed_figures(file: str, before: pa.Table, after: pa.Table) -> Iterator[di
     yield from (_moved_cell(file, row, "", "a row", None) for row in recorded if row not in current)
     yield from (_moved_cell(file, row, "", None, "a row") for row in current if row not in recorded)
     shared = [row for row in recorded if row in current]
-    ours, theirs = (pa.array([rows[row] for row in shared], pa.int64()) for rows in (recorded, current))
+    rows_before, rows_after = (pa.array([rows[row] for row in shared], pa.int64()) for rows in (recorded, current))
     for column in before.column_names:
         if column in _KEYS:
             continue
         if column not in after.column_names:
             yield _moved_cell(file, (), column, "a column", None)
             continue
-        one, other = before[column].combine_chunks().take(ours), after[column].combine_chunks().take(theirs)
-        cells = one.to_pylist(), other.to_pylist()
-        if pa.types.is_floating(one.type):
-            places = np.flatnonzero(~_equal(one, other)).tolist()
+        values, new_values = (
+            before[column].combine_chunks().take(rows_before),
+            after[column].combine_chunks().take(rows_after),
+        )
+        cells = values.to_pylist(), new_values.to_pylist()
+        if pa.types.is_floating(values.type):
+            places = np.flatnonzero(~_equal(values, new_values)).tolist()
         else:
             places = [place for place, (was, now) in enumerate(zip(*cells, strict=True)) if was != now]
         for place in places:
@@ -168,12 +171,12 @@ def _moved_cell(file: str, row: tuple[str, ...], column: str, before: Any, after
 
 def _equal(before: pa.Array, after: pa.Array) -> Bools:
     blank, other_blank = (np.array(column.is_null().to_pylist(), dtype=bool) for column in (before, after))
-    one, other = (numpy_of(column.fill_null(math.nan), np.float64) for column in (before, after))
-    scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    values, new_values = (numpy_of(column.fill_null(math.nan), np.float64) for column in (before, after))
+    scale = np.maximum(1.0, np.maximum(np.abs(values), np.abs(new_values)))
     with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are close to themselves alone
-        near = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
-    close = (one == other) | near
-    undefined = np.isnan(one) & np.isnan(other)
+        near = np.isfinite(scale) & (np.abs(values - new_values) <= TOLERANCE * scale)
+    close = (values == new_values) | near
+    undefined = np.isnan(values) & np.isnan(new_values)
     equal: Bools = (blank & other_blank) | (~blank & ~other_blank & (close | undefined))
     return equal
 
@@ -202,17 +205,17 @@ def _verdict(result: Reproduction) -> str:
         if result.n_moved:
             difference = f"{result.n_moved:,} of {result.n_figures:,} figures moved"
         return f"different: {difference}"
-    same = "" if result.verdict == "identical" else f": all {result.n_figures:,} figures are the same to 1e-12"
+    note = "" if result.verdict == "identical" else f": all {result.n_figures:,} figures are the same to 1e-12"
     versions = f", with {', '.join(result.versions)}" if result.versions else ""
-    return f"{result.verdict}{same}{versions}"
+    return f"{result.verdict}{note}{versions}"
 
 
 def _causes(result: Reproduction) -> Iterator[str]:
     for changed in result.inputs:
         recorded, present = changed["recorded"], changed["found"]
-        where = recorded if recorded == present else f"{recorded}, now {present}"
+        paths = recorded if recorded == present else f"{recorded}, now {present}"
         digests = f"{short_digest(changed['recorded_digest'])} then, {short_digest(changed['found_digest'])} now"
-        yield f"input: {changed['what']}: {where} ({digests})"
+        yield f"input: {changed['what']}: {paths} ({digests})"
     yield from (f"not evaluated: {line}" for reason in result.failures for line in reason.splitlines())
     if result.verdict == "different":
         yield from (f"version: {version}" for version in result.versions)
@@ -290,24 +293,24 @@ class _Locator:
             self.missing.append(f"{what}: was given in memory, and a record keeps no inputs; evaluate it again")
             return file
         try:
-            here = describe(file.shown)
+            described = describe(file.shown)
         except InputError:
-            here = ()
-        if [entry.digest for entry in here] == [entry.digest for entry in recorded]:
+            described = ()
+        if [entry.digest for entry in described] == [entry.digest for entry in recorded]:
             return file
-        now = [*self._now(recorded, here)]
-        self.missing += [self._lack(what, entry) for entry, found in zip(recorded, now, strict=True) if found is None]
-        found = [entry for entry in now if entry is not None]
-        if len(found) < len(now):
+        now = [*self._now(recorded, described)]
+        self.missing += [self._lack(what, entry) for entry, moved in zip(recorded, now, strict=True) if moved is None]
+        present = [entry for entry in now if entry is not None]
+        if len(present) < len(now):
             return file
-        for before, after in zip(recorded, found, strict=True):
+        for before, after in zip(recorded, present, strict=True):
             if before.digest != after.digest:
                 names = {"what": what, "recorded": before.path, "found": after.path}
                 changed = {**names, "recorded_digest": before.digest, "found_digest": after.digest}
                 self.changed += [changed] if changed not in self.changed else []
-        paths, known = [entry.path for entry in found], [entry.path for entry in here]
-        self.n_moved += len({*paths} - {*known})
-        if paths == known or any(map(is_url, paths)):  # what is at a URL cannot be linked, and is read as it is there
+        paths, described_paths = [entry.path for entry in present], [entry.path for entry in described]
+        self.n_moved += len({*paths} - {*described_paths})
+        if paths == described_paths or any(map(is_url, paths)):  # a URL is read as it is, without a link
             return file
         self._n_links += 1
         link = link_files([*map(Path, paths)], recorded, self._scratch / str(self._n_links))
@@ -316,8 +319,8 @@ class _Locator:
     def _now(self, recorded: Sequence[InputFile], here: Sequence[InputFile]) -> Iterator[InputFile | None]:
         by_digest, by_path = {file.digest: file for file in here}, {file.path: file for file in here}
         for file in recorded:
-            if same := by_digest.get(file.digest):
-                yield same
+            if twin := by_digest.get(file.digest):
+                yield twin
             elif self._moved and (path := self._moved.find(file)):
                 yield replace(file, path=str(path))
             elif namesake := most_alike(by_path, file.path):
@@ -396,8 +399,8 @@ def _evaluated(
     except InputError as error:
         return None, error.lines
     written = write_record(evaluation, config="")
-    known = {failure.output for failure in recorded.failures}
-    failures = [failure for failure in evaluation.failures if failure.output not in known]
+    recorded_failures = {failure.output for failure in recorded.failures}
+    failures = [failure for failure in evaluation.failures if failure.output not in recorded_failures]
     return written, tuple(f"{failure.subject}: {failure.reason}" for failure in failures)
 
 

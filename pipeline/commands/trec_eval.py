@@ -115,8 +115,8 @@ def _with_gains(metric: str, function: Callable[[JudgedBlock], Floats]) -> _Entr
         needs_relevant = new("num_rel").parameters["rel"] if metric == "rndcg" else None
 
         def compute(block: JudgedBlock) -> Floats:
-            found = function(_regraded(block, gains))
-            return found if needs_relevant is None else np.where(block.n_relevant(needs_relevant) > 0, found, 0.0)
+            scores = function(_regraded(block, gains))
+            return scores if needs_relevant is None else np.where(block.n_relevant(needs_relevant) > 0, scores, 0.0)
 
         line = _named(name, written)
         return [TrecLine(line, "mean", (external_measure(line),), compute=compute)]
@@ -270,22 +270,22 @@ def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str)
     Raises:
         InputError: A measure is unknown, its parameters are wrong, or it needs another format.
     """
-    known = {name for name in _TABLE if profile.name == "trec_eval_10" or name not in _SINCE_10}
-    wanted: set[str] = set()
+    names_here = {name for name in _TABLE if profile.name == "trec_eval_10" or name not in _SINCE_10}
+    chosen: set[str] = set()
     parameters: dict[str, str] = {}
     for text in names:
         name, dot, written = text.partition(".")
         if dot:
             parameters.setdefault(name, written)
-        found = known.intersection(_GROUPS.get(name, (name,)))
-        if not found or (dot and not written):
+        matches = names_here.intersection(_GROUPS.get(name, (name,)))
+        if not matches or (dot and not written):
             name = "all_trec" if name == "all_qrels" else name  # as trec_eval's own help says
-            meant = likely(name, [*known, *_GROUPS]) or f"; there are {', '.join(_GROUPS)} and single ones"
-            raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'{meant}")
-        wanted |= found
+            hint = likely(name, [*names_here, *_GROUPS]) or f"; there are {', '.join(_GROUPS)} and single ones"
+            raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'{hint}")
+        chosen |= matches
 
     lines: list[TrecLine] = []
-    for name in (name for name in _TABLE if name in wanted):
+    for name in (name for name in _TABLE if name in chosen):
         try:
             lines += _TABLE[name](name, parameters.get(name, ""), functools.partial(_measure, profile, level))
         except ValueError as error:
@@ -358,9 +358,9 @@ class Printout:
         added = added + 0.0  # -0.0 + 0.0 is 0.0, and C would print the sign
         if self.z_scores is None:
             return added
-        known = (self.z_scores.get((query_id, line.name)) for query_id in self.scores.query_ids)
-        found = np.array([_z_score(value, own) for value, own in zip(added.tolist(), known, strict=True)])
-        return found if self.shows_missing else np.where(self.scores.missing, added, found)
+        moments = (self.z_scores.get((query_id, line.name)) for query_id in self.scores.query_ids)
+        z_scores = np.array([_z_score(value, moment) for value, moment in zip(added.tolist(), moments, strict=True)])
+        return z_scores if self.shows_missing else np.where(self.scores.missing, added, z_scores)
 
     def averaged(self) -> Scores:
         means = [line for line in self.lines if line.kind == "mean"]
@@ -396,8 +396,8 @@ class Printout:
         ends = iter([f"\t{interval.ci_low:6.4f}\t{interval.ci_high:6.4f}" for interval in intervals])
         for line in self.lines:
             if line.kind != "relevance":
-                beside = next(ends, "") if line.kind == "mean" else ""
-                yield f"{self._head(line)}\tall\t{self._total(line, tag)}{beside}\n"
+                interval = next(ends, "") if line.kind == "mean" else ""
+                yield f"{self._head(line)}\tall\t{self._total(line, tag)}{interval}\n"
 
     def _head(self, line: TrecLine) -> str:
         is_value = line.kind not in ("tag", "relevance")
@@ -432,15 +432,15 @@ def _z_score(value: float, known: tuple[float, float] | None) -> float:
 
 def _relevance_strings(joined: JudgedOutput, conventions: Conventions, length: int) -> list[str]:
     """Return the grades of each query's first documents as signs: `-` unjudged, `.` negative, `>` above 9."""
-    found = []
+    strings = []
     for block in (conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)):
         for query, n_retrieved in enumerate(block.n_retrieved):
             signs = ["-"] * min(length, int(n_retrieved))
             for rank, grade in zip(block.ranks[:, query], block.grades[:, query], strict=True):
                 if rank <= len(signs):
                     signs[int(rank) - 1] = "." if grade < 0 else ">" if grade > 9 else f"{grade:.0f}"
-            found.append("".join(signs))
-    return found
+            strings.append("".join(signs))
+    return strings
 
 
 def trec_eval(
@@ -489,8 +489,8 @@ def trec_eval(
         raise InputError(f"{ranking}: none of its queries is judged in {qrels}; check that both files spell ids alike")
     lengths = [line.length for line in lines if line.kind == "relevance" and each]
     relevance = _relevance_strings(joined, rules.conventions, lengths[0]) if lengths else ()
-    known = read_z_scores(z_scores) if z_scores else None
-    printout = Printout(lines, scores, relevance, complete, profile == "trec_eval_10", known)
+    moments = read_z_scores(z_scores) if z_scores else None
+    printout = Printout(lines, scores, relevance, complete, profile == "trec_eval_10", moments)
     if each:
         yield from printout.of_each()
     if summary:
@@ -540,13 +540,13 @@ def _with_rows(scores: Scores, rows: Mapping[Measure, Floats]) -> Scores:
 
 
 def _preferences(path: str, joined: JudgedOutput, preferences: Sequence[JudgedPreferences]) -> Mapping[Measure, Floats]:
-    found = []
-    for query_id, own in zip(joined.query_ids, preferences, strict=True):
+    scores_of = []
+    for query_id, judges in zip(joined.query_ids, preferences, strict=True):
         try:
-            found.append(preference_scores(*own))
+            scores_of.append(preference_scores(*judges))
         except ValueError as error:
             raise InputError(f"{path}: query '{query_id}': {error}; fix its levels") from None
-    return {external_measure(name): np.array([scores[name] for scores in found]) for name in PREFERENCE_NAMES}
+    return {external_measure(name): np.array([scores[name] for scores in scores_of]) for name in PREFERENCE_NAMES}
 
 
 def _intervals(printout: Printout, rules: Profile, workers: Workers) -> tuple[Estimate, ...]:
