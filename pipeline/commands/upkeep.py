@@ -31,9 +31,12 @@ from rankledger.pipeline.record.receipts import Outbox, clear_left_behind, read_
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of, open_records, own_places
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 from rankledger.pipeline.record.workspace import Workspace, open_config
+from rankledger.pipeline.support.atomic import hold_lock
 from rankledger.pipeline.support.environment import person
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
+
+_WAIT = 60.0  # seconds for another process that accepts a record
 
 
 @dataclass(frozen=True)
@@ -257,10 +260,12 @@ def accept(
         by=person(beside),
     )
     name, file = found.manifest.name, beside / ACCEPTED
-    before, entries = read_accepted(file), dict.fromkeys(accepted_models, entry)
-    known = before.get(name, {})
-    write_accepted(file, {**before, name: {**known, **entries}})
-    replaced = {model: known[model] for model in entries if model in known}
+    entries = dict.fromkeys(accepted_models, entry)
+    with hold_lock(file.with_name(f".{ACCEPTED}.lock"), f"{file}: another process is writing it. Try again.", _WAIT):
+        before = read_accepted(file)
+        accepted_before = before.get(name, {})
+        write_accepted(file, {**before, name: {**accepted_before, **entries}})
+    replaced = {model: accepted_before[model] for model in entries if model in accepted_before}
     return Accepted(file, entries, replaced, overall_effect(found.verdicts), found.manifest.overrides)
 
 

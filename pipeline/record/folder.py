@@ -417,4 +417,6 @@ def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
     if ids:
         return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
     known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
+    if name in known:
+        return f"{records.place}: no evaluation of {name!r} was finished. Use `rankledger list` to see why."
     return f"{records.place}: no evaluation is called {name!r}{likely(name, known)}"

@@ -12,7 +12,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import MANIFEST, RECEIPTS
 from rankledger.pipeline.record.mlflow_stores import TrackingStore
 from rankledger.pipeline.record.store import STATE, Records, Remote, json_file, read_json_file
-from rankledger.pipeline.support.atomic import clear_abandoned
+from rankledger.pipeline.support.atomic import clear_abandoned, hold_lock
 from rankledger.pipeline.support.errors import InputError, LockedError
 
 _LOCK = ".delivery.partial"
@@ -154,22 +154,10 @@ def write_receipt(records: Records, receipt: Receipt | PromotionReceipt | Target
     records.write(f"{receipt.evaluation_id}/{file}", json_file(receipt))
 
 
-@contextmanager
-def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Iterator[None]:
+def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> AbstractContextManager[None]:
     """Lock the delivery of an evaluation on this machine, waiting for another process."""
-    from filelock import FileLock, Timeout
-
-    path = records.folder / _lock_of(evaluation_id)
-    lock = FileLock(path, timeout=seconds)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise LockedError(f"{evaluation_id}: another process has been delivering it for {seconds:g} s") from None
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)  # while it is held: whoever waits for it looks again whether it is there
-        lock.release()
+    busy = f"{evaluation_id}: another process has been delivering it for {seconds:g} s"
+    return hold_lock(records.folder / _lock_of(evaluation_id), busy, seconds)
 
 
 def clear_left_behind(records: Records, runs_dir: Path) -> None:
@@ -280,26 +268,20 @@ def claim_alias(records: Records, registered: str, alias: str, *, seconds: float
 
 @contextmanager
 def _claim_file(records: Records, file: str, work: str, seconds: float) -> Iterator[Claim]:
-    from filelock import FileLock, Timeout
-
     path = records.folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path.with_suffix(".lock"), timeout=seconds)
-    try:
-        lock.acquire()
-    except Timeout:
-        with suppress(OSError, InputError):
-            if (here := read_claim(Records(records.folder), file)) and here[1].since:
-                raise _locked(work, here[1]) from None
-        raise LockedError(f"{work} is already running: another process; wait until it is done") from None
-    try:
-        claim = Claim(records, file, work)
+    busy = f"{work} is already running: another process; wait until it is done"
+    with ExitStack() as stack:
         try:
-            yield claim
-        finally:
-            claim.end()
-    finally:
-        lock.release()
+            stack.enter_context(hold_lock(path.with_suffix(".lock"), busy, seconds))
+        except LockedError:
+            with suppress(OSError, InputError):
+                if (here := read_claim(Records(records.folder), file)) and here[1].since:
+                    raise _locked(work, here[1]) from None
+            raise
+        claim = Claim(records, file, work)
+        stack.callback(claim.end)
+        yield claim
 
 
 def read_claim(records: Records, file: str) -> tuple[bytes, ClaimFile] | None:

@@ -74,6 +74,10 @@ class Workspace:
                 the user recorded it last. A place that its config names and that cannot be reached is warned of.
         """
         runs, place = Path(runs_dir), records
+        for folder in (runs, *runs.parents):
+            if folder.is_symlink() and not folder.exists():  # the volume is not mounted
+                reason = f"is a link to {folder.readlink()}, which is not there. Check that it is mounted"
+                raise OSError(errno.ENOENT, reason, str(folder))
         is_config = records is not None and _is_file(records)
         if is_config:
             place = Planning(load(str(records), ["tracking=", "notify="]), None).records()

@@ -34,8 +34,8 @@ from rankledger.pipeline.report.html.site import (
     pages,
     record_path,
 )
-from rankledger.pipeline.support.atomic import write_whole
-from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.atomic import hold_lock, write_whole
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.support.text import counted
 
@@ -137,20 +137,9 @@ def _refuse_other_folder(folder: Path) -> None:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Hold the lock of the site, because two processes would delete each other's pages."""
-    from filelock import FileLock, Timeout
-
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ".site.lock"
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise LockedError(f"{folder}: another process is writing this site; wait until it is done") from None
-    try:
+    with hold_lock(folder / ".site.lock", f"{folder}: another process is writing this site; wait until it is done", 0):
         yield
-    finally:
-        path.unlink(missing_ok=True)  # while it is held, so that nobody else's is deleted
-        lock.release()
 
 
 def _writer() -> str:

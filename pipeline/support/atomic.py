@@ -1,7 +1,7 @@
 """Atomic writes: files and folders are written under a temporary name, then renamed.
 
 The temporary name, `.NAME.<host>-<pid>-<start>-<random>.partial`, names the writing process. The next writer deletes
-leftovers of ended processes of this host, and of other hosts after a day.
+leftovers of ended processes of this host, and of other hosts after a day. Locks are of files, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+
+from rankledger.pipeline.support.errors import LockedError
 
 _DAY = 86_400  # seconds
 _NAME_BYTES = 120  # of the file's own name: most filesystems take 255 for all of it
@@ -50,6 +52,38 @@ def write_to_disk(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def hold_lock(path: Path, busy: str, seconds: float) -> Iterator[None]:
+    """Hold the lock of a file, which ends with the process. Delete the file afterwards.
+
+    Args:
+        path: File.
+        busy: Message of the error if another process holds the lock.
+        seconds: Time limit of waiting for it.
+
+    Raises:
+        LockedError: Another process holds the lock.
+        OSError: The file cannot be locked, as on NFS without locks. The error names the file.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=seconds)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LockedError(busy) from None
+    except OSError as error:
+        if error.filename:
+            raise
+        reason = f"{error.strerror or error}. Use a folder on a filesystem with locks"
+        raise OSError(error.errno, reason, str(path)) from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is held: whoever waits for it looks again whether it is there
+        lock.release()
 
 
 def clear_abandoned(*folders: Path) -> None:

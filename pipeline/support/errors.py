@@ -58,7 +58,7 @@ def describe_system_error(error: BaseException) -> str | None:
 
 def likely(word: str, known: Iterable[str]) -> str:
     """Return the end of a message with the likely word. Empty if there is none."""
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(word, [each for each in known if each != word], n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -11,10 +11,11 @@ class Clock:
 
     def __init__(self, happens: dict[float, Callable[[], object]] | None = None) -> None:
         self.time = TWO
+        self.shift = timedelta()  # by which somebody set the time
         self.happens = dict(happens or {})
 
     def now(self) -> datetime:
-        return self.time
+        return self.time + self.shift
 
     def monotonic(self) -> float:
         return self.time.timestamp()

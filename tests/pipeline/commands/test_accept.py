@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,21 @@ def test_other_entries_stay_and_replaced_ones_are_named(folder):
         "other": {"bm25": other.evaluation_id, "dense": other.evaluation_id},
     }
     assert {model: entry.record for model, entry in accepted.replaced.items()} == {"dense": first.evaluation_id}
+
+
+def test_several_at_once_lose_no_acceptance(folder):
+    config = write_config(folder / "configs", WEB, {"search": ["ap"]})
+    written = yaml.safe_load(config.read_text())
+    names = [f"model {number:02}" for number in range(24)]
+    for name in names:
+        shutil.copy(folder / "configs/web/bm25.txt", folder / "configs" / f"{name}.txt")
+    config.write_text(yaml.safe_dump(written | {"models": {name: {"outputs": f"{name}.txt"} for name in names}}))
+    evaluation = rankledger.evaluate_config(config.relative_to(folder), tracking=False)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: accept(evaluation.evaluation_id, models=[name], reason="x"), names))
+
+    assert sorted(read_accepted(folder / "configs" / ACCEPTED)["generated"]) == names
+    assert [path.name for path in (folder / "configs").glob(".*")] == []
 
 
 def test_who_accepted_is_whom_git_knows(folder, monkeypatch):

@@ -433,6 +433,34 @@ def test_the_second_process_learns_who_has_the_night(busy, run_cli):
     assert records() == []
 
 
+def test_a_folder_without_locks_is_named(monkeypatch, run_cli):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    write_output("bm25")
+    monkeypatch.setattr("fcntl.flock", refuse)
+    code, _, err = run_cli(*COMMAND)
+    lock = f"runs/records/.state/nights/nightly-{DATE}.lock"
+    assert code == 74
+    assert f"\n{lock}: No locks available. Use a folder on a filesystem with locks;" in err
+
+
+def test_a_link_to_a_volume_that_is_not_mounted_is_named(run_cli):
+    write_output("bm25")
+    Path("runs").symlink_to("/nowhere/runs")
+    for words in (COMMAND, ["list"]):
+        code, _, err = run_cli(*words)
+        assert code == 74
+        assert err.startswith("runs: is a link to /nowhere/runs, which is not there. Check that it is mounted")
+
+
+def test_a_name_is_no_guess_for_itself(run_cli):
+    """Nothing was evaluated that night, so that there is no last record."""
+    write_config(datasets={"web": {"judgments": "missing.txt"}})
+    assert run_cli(*COMMAND).code == 2
+    assert "no evaluation of 'nightly' was finished" in run_cli("show", "last", "--name", "nightly").err
+
+
 @pytest.mark.parametrize("with_what", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_holder_does_not_block_the_night(busy, with_what):
     busy.send_signal(with_what)
@@ -527,6 +555,15 @@ def test_a_marker_says_that_an_output_is_whole():
         "out/bm25.tsv (not there)",
         "out/bm25.tsv (no out/_SUCCESS)",
     ]
+
+
+@pytest.mark.parametrize("days", [365, -3])
+def test_a_clock_that_is_set_meanwhile_changes_no_waiting(days):
+    clock = Clock({10: lambda: setattr(clock, "shift", timedelta(days=days)), 90: lambda: write_output("bm25")})
+    write_output("dense")
+    write_config(nightly=PATIENT)
+    assert night(clock).failures == ()
+    assert clock.minutes == 90
 
 
 def test_what_never_comes_is_late_with_its_reason():
