@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs agreement site shape figures golden golden-tools golden-clones clean startup
+.PHONY: help setup run ui test test-system surroundings fuzz mutants simulate bench kernels docs agreement site shape figures golden golden-tools golden-clones clean startup
 
 help: ## List the targets.
 	grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -61,6 +61,10 @@ test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, object stores, MLflow), faults, kills. Installs what it needs.
 	tests/system/install.sh
 	$(BIN)/pytest tests/system --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+surroundings: $(SERVED) ## Kill 600 evaluations, close folders, move clocks, lie for MLflow; WRITE=--write puts the counts into a guide. Takes an hour.
+	tests/system/install.sh
+	$(BIN)/python -m tests.surroundings $(WRITE)
 
 fuzz: $(EQUIPPED) ## Give 200,000 mutated inputs to everything that reads one; see tests/fuzz. Takes a quarter of an hour.
 	$(BIN)/python -m tests.fuzz --runs 200000 $(FUZZ)

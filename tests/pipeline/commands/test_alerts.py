@@ -576,7 +576,9 @@ JUMPS = {
 
 
 @pytest.mark.parametrize("is_dated", [True, False], ids=["the scheduler's date", "the clock's date"])
-def test_twenty_nights_with_a_clock_that_jumps_tell_each_change_once(hook, monkeypatch, capsys, is_dated):
+def test_twenty_nights_with_a_clock_that_jumps_tell_each_change_once(
+    hook, monkeypatch, capsys, record_property, is_dated
+):
     """What fails changes on and after each night with a wrong clock, and the first night after a year ahead warns."""
     write_config({"webhook": "${ALERTS_URL}", "remind_after": 0})
     first = datetime.now(UTC).replace(hour=12, minute=0) - timedelta(days=25)
@@ -598,6 +600,7 @@ def test_twenty_nights_with_a_clock_that_jumps_tell_each_change_once(hook, monke
         if JUMPS.get(number - 1, timedelta()) > timedelta(days=2):
             assert "the record began in the future. Check the clock of this machine" in warned
     assert len({*hook.ids}) == len(expected)
+    record_property("cases", len(ranks))
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> Clock:
