@@ -231,7 +231,7 @@ class CatalogueBlock:
 
 
 def _per_document(documents: Codes, values: npt.NDArray[Any], n_documents: int) -> Floats:
-    """Sums of values by document."""
+    """Return sums of values by document."""
     return np.bincount(documents, weights=values, minlength=n_documents).astype(np.float64)
 
 
@@ -457,7 +457,7 @@ def group_sums(feature: Sparse, amounts: Floats) -> Floats:
 
 
 def sums_by_column(n_queries: int, *sources: tuple[Ints, Codes, Floats]) -> tuple[Ints, Bools, list[Floats]]:
-    """Sums of entries, in their order, by query and column, of sources with the query, column and value of each.
+    """Sum entries by query and column, in order, from sources with the query, column and value of each.
 
     The queries of the sums, ascending; (Q,) whether the query is in every source; the sums of each source.
     """
@@ -478,7 +478,7 @@ def sums_by_column(n_queries: int, *sources: tuple[Ints, Codes, Floats]) -> tupl
 
 
 def relative_information(p: Floats, q: Floats) -> Floats:
-    """p ln(p / q), 0 if p is 0."""
+    """Return p ln(p / q), 0 if p is 0."""
     return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0) / np.where(p > 0, q, 1.0)), 0.0)
 
 

@@ -113,7 +113,7 @@ class Document:
 
 
 def words(text: str) -> list[str]:
-    """The lower-case words of a text; identifiers are taken apart at dots, underscores and capitals."""
+    """Return the lower-case words of a text. Identifiers are split at dots, underscores and capitals."""
     return [word.lower() for word in WORD.findall(text)]
 
 
@@ -190,7 +190,7 @@ def collect_documents() -> list[Document]:
 
 
 def query_text(document: Document) -> str:
-    """The first sentence with the object's own name taken out, also where it is written `module.name` or `name()`."""
+    """Return the first sentence without the object's own name, also if written `module.name` or `name()`."""
     own_name = rf"(?<!\w)(?:\w+\.)*{re.escape(document.name)}(?:\(\))?(?!\w)"
     text = re.sub(own_name, " ", document.sentence, flags=re.IGNORECASE)
     return re.sub(r"\s+(?=[.,;:!?](?:\s|$))", "", " ".join(text.split()))
@@ -215,25 +215,25 @@ def sample_queries(documents: Sequence[Document]) -> dict[str, Document]:
 
 
 def length_of(text: str) -> str:
-    """The slice of a query by its number of words."""
+    """Return the slice of a query by its number of words."""
     n_words = len(text.split())
     return "short" if n_words <= 6 else "medium" if n_words <= 9 else "long"
 
 
 def stems(document: Document) -> set[str]:
-    """The first four letters of each word of the own name that has as many: {itermonthdates} gives {iter}."""
+    """Return the first four letters of each long word of the own name: {itermonthdates} gives {iter}."""
     return {word[:4] for word in words(document.name) if len(word) >= 4}
 
 
 def shareable(document: Document) -> list[tuple[str, str]]:
-    """What a document can share with its kin: its name within the top-level module, its stems within the owner."""
+    """Return what a document shares with its kin: its name in the top-level module, its stems in the owner."""
     top_level = document.module.partition(".")[0]
     by_stem = ((f"stem in {document.owner}", stem) for stem in sorted(stems(document)))
     return [(f"name in {top_level}", document.name.lower()), *by_stem]
 
 
 def close_kin(documents: Iterable[Document], items: Mapping[str, Document]) -> dict[str, list[str]]:
-    """The kin of each query's item, at most `MAX_KIN`: namesakes first, then by the number of shared stems, then by id.
+    """Return at most `MAX_KIN` kin of each query's item: namesakes first, then by shared stems, then by id.
 
     A name or stem that more than `MAX_KIN` others carry says nothing (`test` in unittest) and does not count.
     """
@@ -275,7 +275,7 @@ class Index:
         return (1 + np.log(np.asarray(n, dtype=np.float64))) * math.log(self.n_documents / len(self.postings[term][0]))
 
     def query_terms(self, query: str) -> dict[str, int]:
-        """The terms of a query that occur in the collection, with their counts."""
+        """Return the terms of a query that occur in the collection, with their counts."""
         return {term: n for term, n in Counter(self.terms(query)).items() if term in self.postings}
 
 
@@ -312,7 +312,7 @@ def two_words_of_name(index: Index, query: str) -> Floats:
 
 
 def char_ngrams(text: str) -> list[str]:
-    """The 3- to 5-grams of each word, a blank on either side included."""
+    """Return the 3- to 5-grams of each word, with a blank on either side."""
     padded = [f" {word} " for word in words(text)]
     return [word[i : i + n] for word in padded for n in (3, 4, 5) for i in range(len(word) - n + 1)]
 
@@ -332,7 +332,7 @@ def top(scores: Floats, documents: Sequence[Document]) -> Hits:
 
 
 def rank_all(documents: Sequence[Document], queries: Mapping[str, str]) -> dict[str, dict[str, Hits]]:
-    """What each ranker returns for each query: {ranker: {query_id: hits}}."""
+    """Return the hits of each ranker for each query: {ranker: {query_id: hits}}."""
     by_words = Index((document.text for document in documents), words)
     by_ngrams = Index((document.text for document in documents), char_ngrams)
     by_name = Index((document.doc_id for document in documents), words)
@@ -357,7 +357,7 @@ def write_tsv(name: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def mean_reciprocal_rank(hits: Mapping[str, Hits], relevant: Mapping[str, set[str]]) -> float:
-    """The mean over all queries of 1 / rank of the first relevant document, 0 where none was returned."""
+    """Return the mean over all queries of 1 / rank of the first relevant document, 0 if none was returned."""
     ranks = ([rank for rank, (doc_id, _) in enumerate(hits[q], start=1) if doc_id in relevant[q]] for q in relevant)
     return sum(1 / found[0] for found in ranks if found) / len(relevant)
 

@@ -34,7 +34,7 @@ Imports = dict[str, set[str]]  # module, and the top-level modules it imports
 
 
 def source_files() -> Iterator[tuple[str, Path]]:
-    """The modules of the standard library that are written in Python, by name, and their files."""
+    """Return the files of the standard library's modules that are written in Python, by name."""
     root = Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
         parts = [*path.relative_to(root).parts[:-1], path.stem]
@@ -45,7 +45,7 @@ def source_files() -> Iterator[tuple[str, Path]]:
 
 
 def collect_imports() -> Imports:
-    """What each module imports, anywhere in its source: public top-level modules other than its own."""
+    """Return the public top-level modules that each module imports anywhere in its source, without its own."""
     found: Imports = {}
     for name, path in source_files():
         for node in ast.walk(ast.parse(path.read_bytes())):
@@ -63,7 +63,7 @@ DOCUMENTS = {name for name in sys.stdlib_module_names if not name.startswith("_"
 
 
 def hold_out(imports: Imports) -> Imports:
-    """A quarter of the imports, rounded down, of each module that has enough: those with the smallest hashes."""
+    """Return the quarter of each module's imports with the smallest hashes, if it has enough."""
     held: Imports = {}
     for name, imported in imports.items():
         if len(imported) >= MIN_IMPORTS:
@@ -72,7 +72,7 @@ def hold_out(imports: Imports) -> Imports:
 
 
 def digest(*words: str) -> str:
-    """A hash of words that does not depend on the run."""
+    """Return a hash of words that does not depend on the run."""
     return hashlib.sha256("\t".join([str(SEED), *words]).encode()).hexdigest()
 
 
@@ -82,19 +82,19 @@ def popular(matrix: Floats) -> Floats:
 
 
 def item_knn(matrix: Floats) -> Floats:
-    """The sum of the cosines of a document with those of the user, over the modules that import both."""
+    """Return the sum of the cosines of a document with the user's documents, over modules that import both."""
     norms = np.sqrt(np.maximum(matrix.sum(axis=0), 1))
     return matrix @ (matrix.T @ matrix / np.outer(norms, norms))
 
 
 def svd(matrix: Floats) -> Floats:
-    """The rows of the matrix projected onto its first right singular vectors (PureSVD)."""
+    """Project the rows of the matrix onto its first right singular vectors (PureSVD)."""
     _, _, vectors = np.linalg.svd(matrix, full_matrices=False)
     return matrix @ vectors[:N_FACTORS].T @ vectors[:N_FACTORS]
 
 
 def same_family(matrix: Floats) -> Floats:
-    """The share of the user's imports that is of the document's family; the more popular first within a family."""
+    """Return the share of the user's imports in the document's family, with the more popular documents first."""
     families = [FAMILY_OF.get(name, "other") for name in sorted(DOCUMENTS)]
     same = np.equal.outer(np.array(families), np.array(families)).astype(np.float64)
     return matrix @ same / np.maximum(matrix.sum(axis=1, keepdims=True), 1) + matrix.sum(axis=0) / 1000
@@ -109,7 +109,7 @@ RECOMMENDERS: Sequence[Callable[[Floats], Floats]] = (popular, item_knn, svd, sa
 
 
 def recommend(scores: Floats, known: set[str]) -> list[tuple[str, float]]:
-    """The best documents that the user does not import yet, ties by name, the last first."""
+    """Return the best documents that the user does not import yet. Ties go by name, descending."""
     ranked = sorted(zip(scores.round(4).tolist(), sorted(DOCUMENTS), strict=True), reverse=True)
     return [(name, score) for score, name in ranked if name not in known][:DEPTH]
 

@@ -69,8 +69,9 @@ class Looks(Section):
 
 
 class Gate(Section):
-    """A condition for models: one of `margin`, `max_query_drop`, `at_least` and `at_most`, `max_missing`, or `extra`
-    with its limits.
+    """A condition for models.
+
+    It has one of `margin`, `max_query_drop`, `at_least` and `at_most`, `max_missing`, or `extra` with its limits.
     """
 
     name: Name

@@ -312,8 +312,7 @@ Word: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 class Notify(Section):
-    """A target that `rankledger nightly` sends to when what fails changes: one of `webhook`, `command` and
-    `metrics`."""
+    """A target of `rankledger nightly` for changes of what fails: one of `webhook`, `command` and `metrics`."""
 
     webhook: Address | None = None
     """Address that the alert is posted to as JSON. If it is a secret, as those of Slack and Teams are, write `${NAME}`;

@@ -54,7 +54,7 @@ _FOLD = 500  # bytes left for the head of folded text
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
-    """Summarize gates, such as `Gates inconclusive: 1 undecided (stops the release), 21 passed.`"""
+    """Summarize gates, such as `Gates inconclusive: 1 undecided (stops the release), 21 passed`."""
     counts = Counter(map(result_word, verdicts))
     notes = {"undecided": " (stops the release)" if counts["undecided"] == 1 else " (stop the release)"}
     parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in RESULT_WORDS if counts[word]]

@@ -63,7 +63,7 @@ def read_exit_code(folder: Path) -> str:
 
 
 def annotations(gates: Path, config: str, code: str) -> Iterator[str]:
-    """The workflow commands that annotate the config: a failed gate is an error, one that warns is a warning.
+    """Return workflow commands that annotate the config, an error per failed gate and a warning per warning.
 
     Args:
         gates: the verdicts as JUnit's XML; there may be none.
@@ -177,7 +177,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _pull_request(environ: Mapping[str, str]) -> int | None:
-    """The number of the pull request that the run is of; None for a push."""
+    """Return the number of the run's pull request, or None for a push."""
     event = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
     number = (event.get("pull_request") or {}).get("number")
     return number if isinstance(number, int) else None
@@ -192,7 +192,7 @@ def _run(environ: Mapping[str, str]) -> tuple[int, int]:
 
 
 def _run_in(body: str) -> tuple[int, int]:
-    """The run that wrote a comment."""
+    """Return the run that wrote a comment."""
     found = re.match(r"<!-- rankledger \S+ run=(\d+)\.(\d+) -->", body)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
@@ -204,7 +204,7 @@ def _end(code: str) -> str:
 
 
 def _command(level: str, message: str, **properties: str) -> str:
-    """A workflow command; its text can neither end it nor begin another."""
+    """Return a workflow command whose text can neither end it nor begin another."""
     named = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
     return f"::{level} {named}::{_escaped(message)}"
 
