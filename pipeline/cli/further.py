@@ -413,7 +413,7 @@ def prune(**arguments: Any) -> None:
     """Delete records older than --keep-days, their MLflow runs, and outputs in the cache that were not used since.
 
     These records stay: accepted ones, the baselines of a record that stays, those not delivered yet, and the last one
-    of each evaluation. MLflow can restore runs until `mlflow gc`. Exits with 5 if MLflow could not be reached.
+    of each evaluation. MLflow can restore runs until `mlflow gc`. Exits with 5 if a record or its runs cannot be deleted.
 
     \b
     Example:
@@ -423,8 +423,7 @@ def prune(**arguments: Any) -> None:
 
     pruned = prune(**arguments)
     terminal.print_lines(*pruning_lines(pruned))
-    for failure in pruned.failures:
-        terminal.print_remark(f"{failure}; use --no-tracking to prune without MLflow")
+    terminal.print_remark(*pruned.failures)
     terminal.leave(terminal.NOT_RECORDED if pruned.failures else terminal.DONE)
 
 

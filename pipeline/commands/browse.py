@@ -205,36 +205,39 @@ def list_evaluations(
         OSError: The records location cannot be reached.
     """
     workspace = Workspace.open(runs_dir, records, wanted=name or "")
-    unreachable: dict[str, str] = {}
-    scan = scan_records(workspace.records, name, lambda entry: _summary(entry, workspace, unreachable))
-    return RecordList(workspace.records.place, scan.found, (*scan.remarks, *unreachable.values()))
+    unread: dict[str, str] = {}
+    scan = scan_records(workspace.records, name, lambda entry: _summary(entry, workspace, unread))
+    return RecordList(workspace.records.place, scan.found, (*scan.remarks, *unread.values()))
 
 
-def _find_receipt(entry: RecordEntry, workspace: Workspace, unreachable: dict[str, str]) -> Receipt | None:
+def _find_receipt(entry: RecordEntry, workspace: Workspace, unread: dict[str, str]) -> Receipt | None:
     """Return the receipt from where the record is listed, from this machine, or from where its own config keeps it.
 
     Args:
         entry: The record.
         workspace: Has the records that are listed, and the runs folder.
-        unreachable: A remark on each place that was not reached, which is not asked again. A new one is added.
+        unread: Remarks by place that was not reached, which is not asked again, or by id. New ones are added.
     """
     receipt = read_receipt(entry.records, entry.evaluation_id)
     if receipt is None and entry.records.remote is not None:
         receipt = read_receipt(Records(entry.records.folder), entry.evaluation_id)
     place = entry.manifest.records
-    is_elsewhere = place not in (None, entry.records.place, *unreachable)
+    is_elsewhere = place not in (None, entry.records.place, *unread)
     if receipt is None and is_elsewhere and entry.path.is_dir() and read_record(entry.path).is_trusted:
         try:
             receipt = read_receipt(open_records(workspace.runs_dir, place), entry.evaluation_id)
         except (InputError, OSError) as error:
             reason = str(error) if isinstance(error, InputError) else f"{place}: {error.strerror or error}"
-            unreachable[str(place)] = f"{reason}; receipts there are not read"
+            unread[str(place)] = f"{reason}; receipts there are not read"
     return receipt
 
 
-def _summary(entry: RecordEntry, workspace: Workspace, unreachable: dict[str, str]) -> dict[str, Any]:
+def _summary(entry: RecordEntry, workspace: Workspace, unread: dict[str, str]) -> dict[str, Any]:
     manifest = entry.manifest
-    receipt = _find_receipt(entry, workspace, unreachable)
+    try:
+        receipt = _find_receipt(entry, workspace, unread)
+    except InputError as error:
+        receipt, unread[entry.evaluation_id] = None, str(error)
     return {
         "evaluation_id": entry.evaluation_id,
         "name": manifest.name,

@@ -84,22 +84,23 @@ class PruneResult:
     failures: tuple[str, ...] = ()
 
 
-def stored_records(records: Records) -> Iterator[RecordEntry]:
-    """Yield every record whose manifest can be read, the last night first and the future last."""
+def stored_records(records: Records) -> tuple[list[RecordEntry], dict[str, str]]:
+    """Return every record whose manifest can be read, and by id why others cannot.
+
+    The last night is first and nights of the future are last.
+    """
     entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
-    readable = filter(_can_be_read, each("Reading records", entries, len(entries), "records"))
+    readable, unreadable = [], {}
+    for entry in each("Reading records", entries, len(entries), "records"):
+        try:
+            _ = entry.manifest
+            readable.append(entry)
+        except OtherSchemaError:
+            raise
+        except InputError as error:
+            unreadable[entry.evaluation_id] = str(error)
     now = datetime.now(UTC)
-    yield from sorted(readable, key=lambda entry: rank_night(entry.manifest.order, now), reverse=True)
-
-
-def _can_be_read(entry: RecordEntry) -> bool:
-    try:
-        _ = entry.manifest
-    except OtherSchemaError:
-        raise
-    except InputError:
-        return False
-    return True
+    return sorted(readable, key=lambda entry: rank_night(entry.manifest.order, now), reverse=True), unreadable
 
 
 def reasons_to_stay(
@@ -115,6 +116,8 @@ def reasons_to_stay(
             reasons[found.evaluation_id] = "accepted"
         elif found.evaluation_id in last:
             reasons[found.evaluation_id] = "the last of its evaluation"
+        elif found.path.is_symlink():
+            reasons[found.evaluation_id] = f"{found.path} is a link. Remove the link"
         elif records.remote is None and found.manifest.records:
             reasons[found.evaluation_id] = "stored remotely; name the store with --records"
         elif _is_undelivered(found, records):
@@ -149,8 +152,10 @@ def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:
 
 
 def _is_undelivered(found: RecordEntry, records: Records) -> bool:
-    wanted = found.manifest.is_tracked
-    if wanted and read_receipt(records, found.evaluation_id) is None:
+    try:
+        if found.manifest.is_tracked and read_receipt(records, found.evaluation_id) is None:
+            return True
+    except InputError:  # not the record's own receipt
         return True
     return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/{MANIFEST}")
 
@@ -220,7 +225,7 @@ def _sorted_out(
     workspace: Workspace, before: datetime, configs: Sequence[str | Path], *, tracking: bool
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     records = workspace.records
-    stored = [*stored_records(records)]
+    stored, unreadable = stored_records(records)
     beside = {config_of(found.record).parent for found in stored} | {Path(config).parent for config in configs}
     lists = [read_accepted(folder / ACCEPTED) for folder in sorted(beside)]
     accepted = {entry.record for entries in lists for models in entries.values() for entry in models.values()}
@@ -237,21 +242,27 @@ def _sorted_out(
         # the evaluation's own run is the last: what is cut short leaves the one that has the record
         runs = () if receipt is None else (*(run["run_id"] for run in receipt.runs), receipt.run_id)
         going.append({"evaluation_id": found.evaluation_id, "size": found.size, "run_ids": runs})
-    return going, Counter(reasons.values())
+    return going, Counter([*reasons.values(), *unreadable.values()])
 
 
 def _delete(
     evaluation_id: str, run_ids: Sequence[str], workspace: Workspace, stores: Stores, failures: list[str]
 ) -> bool:
-    """Delete a record and its runs. Return False if its runs cannot be deleted."""
+    """Delete a record and its runs. Return False if they cannot be deleted."""
     try:
         if run_ids:
             with stores.at(_tracking(evaluation_id, workspace)) as store:
                 store.ask("delete_runs", evaluation_id=evaluation_id, run_ids=run_ids)
     except (InputError, TrackingError, OSError) as error:
-        failures.append(f"{evaluation_id} stays: {error}")
+        failures.append(f"{evaluation_id} stays: {error}; use --no-tracking to prune without MLflow")
         return False
-    workspace.records.delete(evaluation_id)
+    try:
+        workspace.records.delete(evaluation_id)
+    except OSError as error:
+        if error.filename == workspace.records.place:  # as it would for all the others
+            raise
+        failures.append(f"{evaluation_id} is not deleted: {workspace.records.describe_error(error)}")
+        return False
     with suppress(OSError):  # without the record it says nothing
         forget_own(evaluation_id)
     return True

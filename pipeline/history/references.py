@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from datetime import date as calendar_date
+from functools import cache
 from pathlib import Path
 
 from rankledger.metrics.conventions import PROFILES
@@ -60,6 +61,7 @@ def measures_among(texts: Iterable[str], known: Collection[str], lacking: str, *
     return tuple(found)
 
 
+@cache  # because a list of near names is made for each text that is no measure
 def _parsed(text: str) -> tuple[str, ...]:
     for profile in (None, *PROFILES.values()):
         with suppress(ValueError):
@@ -69,9 +71,9 @@ def _parsed(text: str) -> tuple[str, ...]:
 
 def spelled(measure: str | None, entry: RecordEntry) -> str | None:
     """Return a measure as the record writes it, or as the user wrote it if the record lacks it."""
-    if measure is None:
-        return None
-    return next((name for name in (measure, *_parsed(measure)) if name in entry.manifest.definitions), measure)
+    if measure is None or measure in entry.manifest.definitions:
+        return measure
+    return next((name for name in _parsed(measure) if name in entry.manifest.definitions), measure)
 
 
 def find_record(text: str, name: str | None, workspace: Workspace) -> str:

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from datetime import date as calendar_date
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
@@ -147,7 +148,8 @@ def _file_name(text: str) -> str:
 
 
 def _command(text: str) -> str:
-    shlex.split(text)
+    if re.search(r"[\"'\\]", text):  # without them all texts are words
+        shlex.split(text)
     return text
 
 
@@ -389,7 +391,14 @@ def parse_manifest(data: bytes, path: Path) -> Manifest:
 
 def read_typed(kind: type[T], data: bytes) -> T:
     """Return a dataclass from JSON, whose values have the types of its fields."""
-    return _Typed[kind].model_validate_json(data).root  # type: ignore[valid-type]
+    hashable: Any = kind
+    root: T = _build_model(hashable).model_validate_json(data).root
+    return root
+
+
+@cache  # because pydantic keeps no model that nothing refers to
+def _build_model(kind: Any) -> Any:
+    return _Typed[kind]
 
 
 def finding(error: ValidationError) -> str:

@@ -142,6 +142,10 @@ def _read(records: Records, evaluation_id: str, file: str, kind: type[_Kind]) ->
         return None
     if found[1].evaluation_id != evaluation_id:
         raise InputError(f"{records.place}: {name} is the receipt of {found[1].evaluation_id!r}; {remedy}")
+    manifest = f"{evaluation_id}/{MANIFEST}"
+    data = records.read(manifest) or Records(records.folder).read(manifest)
+    if data is not None and hashlib.sha256(data).hexdigest() != found[1].manifest_sha256:
+        raise InputError(f"{records.place}: {name} is the receipt of another manifest; {remedy}")
     return found[1]
 
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -175,7 +176,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class DamagedError(OSError):
-    """Error of a record that exists but is damaged."""
+    """Error of a record that exists but is damaged or cannot be read."""
 
 
 def read_json_file(
@@ -224,13 +225,38 @@ class Records:
         return f"{error.filename or self.place}: {error.strerror or error}"
 
     def ids(self, name: str | None = None) -> list[str]:
-        here = [path.parent.name for path in self.folder.glob(f"*/{MANIFEST}")]
-        there = self.remote.folders() if self.remote else []
-        found = ((text, evaluation_name(text)) for text in {*here, *there})
-        return sorted((text for text, known in found if known and name in (None, known)), reverse=True)
+        """Return the ids of all records, the last that began first, those that cannot be read included."""
+        try:
+            local_folders = os.listdir(self.folder)
+        except FileNotFoundError:
+            local_folders = []
+        remote_folders = {*self.remote.folders()} if self.remote else set()
+        names = {text: evaluation_name(text) for text in (*local_folders, *remote_folders)}
+        ids = (text for text, own in names.items() if own and name in (None, own))
+        return sorted((text for text in ids if text in remote_folders or self._may_have_here(text)), reverse=True)
+
+    def may_have(self, evaluation_id: str) -> bool:
+        """Return whether there is a record, even if it cannot be read."""
+        if self._may_have_here(evaluation_id):
+            return True
+        return self.remote is not None and self.remote.has(f"{evaluation_id}/{MANIFEST}")
+
+    def _may_have_here(self, evaluation_id: str) -> bool:
+        try:
+            os.stat(os.path.join(self.folder, evaluation_id, MANIFEST))
+        except OSError as error:
+            return error.errno not in (errno.ENOENT, errno.ENOTDIR)  # nobody knows what is in a closed folder
+        return True
 
     def has_here(self, evaluation_id: str) -> bool:
-        return (self.folder / evaluation_id / MANIFEST).is_file()
+        """Return whether a record is in the folder. Raise DamagedError if that cannot be looked at."""
+        path = os.path.join(self.folder, evaluation_id, MANIFEST)
+        try:
+            return stat.S_ISREG(os.stat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise DamagedError(error.errno, f"{error.strerror}. Set the permissions, or remove the record", path) from None
 
     def find(self, text: str) -> Path | None:
         if text and (Path(text) / MANIFEST).is_file():

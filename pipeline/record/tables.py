@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -79,9 +82,58 @@ def _write_rows(path: Path, types: Mapping[str, Any], rows: Sequence[Sequence[An
         writer.writerows(rows if is_plain else (_cells(row, texts) for row in rows))  # None is an empty cell
 
 
+_find_types = cache(get_type_hints)
+_FEW = 20_000  # bytes that Python reads sooner than Arrow
+
+
 def lines_in(data: bytes, kind: type[Line], path: Path, *, measure: str | None = None) -> tuple[Line, ...]:
     """Return the rows of a table, by a measure or all."""
-    return tuple(map(kind, *_read_columns(data, get_type_hints(kind), path, measure)))
+    types = _find_types(kind)
+    columns = _read_few(data, types, measure) if len(data) < _FEW else None
+    return tuple(map(kind, *(_read_columns(data, types, path, measure) if columns is None else columns)))
+
+
+def _read_few(data: bytes, types: Mapping[str, Any], measure: str | None) -> list[list[Any]] | None:
+    """Return the columns of a short table. None if Arrow must say what is wrong."""
+    try:
+        header, *rows = csv.reader(io.StringIO(data.decode(), newline=""), strict=True)
+        if header != [*types] or any(len(row) != len(header) for row in rows):
+            return None
+        if measure is not None:
+            place = header.index("measure")
+            rows = [row for row in rows if from_cell(row[place]) == measure]
+        columns = zip(*rows, strict=True) if rows else ([] for _ in types)
+        return [[*map(_parser_of(type_), column)] for type_, column in zip(types.values(), columns, strict=True)]
+    except (ValueError, csv.Error):
+        return None
+
+
+@cache
+def _parser_of(type_: Any) -> Callable[[str], Any]:
+    if type_ not in _ARROW_TYPES:
+        words = get_args(type_) if get_origin(type_) is Literal else None
+
+        def parse_text(cell: str) -> str:
+            word = from_cell(cell)
+            if words is not None and word not in words:
+                raise ValueError(word)
+            return word
+
+        return parse_text
+
+    is_optional = type_ not in (float, int)
+    parse, limit = (int, 2**63 - 1) if _ARROW_TYPES[type_] == pa.int64() else (float, sys.float_info.max)
+    least = 0 if parse is int else -limit
+
+    def parse_number(cell: str) -> float | None:
+        if is_optional and not cell:
+            return None
+        number = parse(cell)
+        if not least <= number <= limit:
+            raise ValueError(cell)
+        return number
+
+    return parse_number
 
 
 def _read_columns(data: bytes, types: Mapping[str, Any], path: Path, measure: str | None = None) -> list[list[Any]]:

@@ -236,6 +236,25 @@ class Table:
             for width, column in zip(widest, self.columns, strict=True)
         ]
 
+    def draw_long(self, width: int) -> list[str]:
+        """Return the lines of rich for a long table without styles. Empty if it is short or has cells to fold."""
+        widths = self._least_widths(width)
+        title = printable(self.caption)
+        if len(self.rows) < _LONG or max(_framed_width(widths), cell_len(title)) > width:
+            return []
+
+        def draw(cells: Iterable[object], edge: str) -> str:
+            texts = (
+                f"{text}{padding}" if column.kind in _TEXTS else f"{padding}{text}"
+                for text, size, column in zip(map(str, cells), widths, self.columns, strict=True)
+                for padding in [" " * (size - cell_len(text))]
+            )
+            return f"{edge} {f' {edge} '.join(texts)} {edge}"
+
+        rules = ["━" * (size + 2) for size in widths]
+        head = [title, f"┏{'┳'.join(rules)}┓", draw(map(visible, self.headers), "┃"), f"┡{'╇'.join(rules)}┩"]
+        return [*head, *(draw(row, "│") for row in self.rows), f"└{'┴'.join('─' * len(rule) for rule in rules)}┘"]
+
     def in_markdown(self) -> Iterator[str]:
         yield f"| {' | '.join(map(plain, self.headers))} |"
         yield "|" + "|".join("---" if column.kind in _TEXTS else "---:" for column in self.columns) + "|"
@@ -268,7 +287,12 @@ class TerminalText:
 
     def add_table(self, table: Table | rich.table.Table, *, names: int = _NARROWEST) -> None:
         """Add a table, which is never cut to the terminal's width."""
-        self._console.print(table.for_terminal(self.width, names) if isinstance(table, Table) else table, crop=False)
+        if isinstance(table, Table):
+            if self._console.no_color and (lines := table.draw_long(self.width)):  # rich takes seconds
+                self._text.write("\n".join([*lines, ""]))
+                return
+            table = table.for_terminal(self.width, names)
+        self._console.print(table, crop=False)
 
     def columns(self, table: rich.table.Table) -> int:
         return self._console.measure(table).maximum
@@ -276,6 +300,8 @@ class TerminalText:
     def __str__(self) -> str:
         return "".join(f"{line.rstrip()}\n" for line in self._text.getvalue().splitlines())
 
+
+_LONG = 200  # rows
 
 COMMENT = 60_000
 """Bytes of a text for a pull request: GitHub cuts a comment at 65,536 characters."""
