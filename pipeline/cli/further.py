@@ -413,7 +413,8 @@ def prune(**arguments: Any) -> None:
     """Delete records older than --keep-days, their MLflow runs, and outputs in the cache that were not used since.
 
     These records stay: accepted ones, the baselines of a record that stays, those not delivered yet, and the last one
-    of each evaluation. MLflow can restore runs until `mlflow gc`. Exits with 5 if a record or its runs cannot be deleted.
+    of each evaluation. MLflow can restore runs until `mlflow gc`. Exits with 5 if a record or its runs cannot be
+    deleted.
 
     \b
     Example:

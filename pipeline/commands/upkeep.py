@@ -335,7 +335,8 @@ def verify(
     found = record_of(record, name, workspace)
     evaluation_id, digest = found.manifest.evaluation_id, digest_of(found.path)
     places = (workspace.records, Records(found.path.parent))  # a record may lie elsewhere
-    receipt = read_receipt(places[0], evaluation_id) or read_receipt(places[1], evaluation_id)
+    receipts = (read_receipt(place, evaluation_id, any_manifest=True) for place in places)
+    receipt = next(filter(None, receipts), None)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
     faults = [*damaged_files(found), *unexpected_files(found)]
     remarks: list[str] = []

@@ -179,7 +179,8 @@ def _read_manifest(path: Path) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{file}: file not found; restore the record or name another") from None
     except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}; restore the record or name another") from None
+        reason = f"{error.strerror or error}. Set its permissions, or restore the record"
+        raise InputError(f"{file}: {reason}") from None
 
 
 def read_query_changes(record: Evaluation) -> tuple[QueryChange, ...]:
@@ -341,14 +342,14 @@ class RecordEntry:
         return None if described is None else unchanged(self._read(name), described, self.path / name)
 
     def _read(self, name: str) -> bytes:
-        path = os.path.join(self.records.folder, self.evaluation_id, name)  # many times as fast as `Path`
+        path = self.path / name
         try:
-            with open(path, "rb") as file:
-                return file.read()
+            return path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             is_remote = self.records.remote is not None and not self.records.has_here(self.evaluation_id)
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}. Set its permissions, or restore the record.") from None
+            reason = f"{error.strerror or error}. Set its permissions, or restore the record"
+            raise InputError(f"{path}: {reason}") from None
         data = self.records.read(f"{self.evaluation_id}/{name}") if is_remote else None
         if data is None:
             place = self.records.place if is_remote else self.records.folder
@@ -366,7 +367,7 @@ class _RecordScan(Generic[T]):
     @property
     def remarks(self) -> tuple[str, ...]:
         unreadable = self.unreadable.items()
-        return tuple(f"{name}: cannot be read as a record, left out ({reason})" for name, reason in unreadable)
+        return tuple(f"{name}: cannot be read as a record, left out: {reason}" for name, reason in unreadable)
 
 
 def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:

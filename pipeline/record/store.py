@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -227,7 +226,7 @@ class Records:
     def ids(self, name: str | None = None) -> list[str]:
         """Return the ids of all records, the last that began first, those that cannot be read included."""
         try:
-            local_folders = os.listdir(self.folder)
+            local_folders = [path.name for path in self.folder.iterdir()]
         except FileNotFoundError:
             local_folders = []
         remote_folders = {*self.remote.folders()} if self.remote else set()
@@ -243,20 +242,18 @@ class Records:
 
     def _may_have_here(self, evaluation_id: str) -> bool:
         try:
-            os.stat(os.path.join(self.folder, evaluation_id, MANIFEST))
-        except OSError as error:
-            return error.errno not in (errno.ENOENT, errno.ENOTDIR)  # nobody knows what is in a closed folder
-        return True
+            return (self.folder / evaluation_id / MANIFEST).exists()
+        except OSError:  # nobody knows what is in a closed folder
+            return True
 
     def has_here(self, evaluation_id: str) -> bool:
         """Return whether a record is in the folder. Raise DamagedError if that cannot be looked at."""
-        path = os.path.join(self.folder, evaluation_id, MANIFEST)
+        path = self.folder / evaluation_id / MANIFEST
         try:
-            return stat.S_ISREG(os.stat(path).st_mode)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+            return path.is_file()
         except OSError as error:
-            raise DamagedError(error.errno, f"{error.strerror}. Set the permissions, or remove the record", path) from None
+            reason = f"{error.strerror}. Set its permissions, or restore the record"
+            raise DamagedError(error.errno, reason, str(path)) from None
 
     def find(self, text: str) -> Path | None:
         if text and (Path(text) / MANIFEST).is_file():

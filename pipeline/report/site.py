@@ -91,7 +91,8 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
         before = _read_state(folder)
         scan = scan_records(workspace.records, None, lambda entry: _summarize(entry, before, folder))
         if not scan.found:
-            raise InputError(f"{place}: no record can be read. Check its files.", *scan.remarks)
+            example = next((f", such as {remark}" for remark in scan.remarks), " any more")
+            raise InputError(f"{place}: no record can be read{example}")
         known = {record.evaluation_id: record for record in scan.found}
         remote = workspace.records.remote
         evaluations = tuple(_evaluations(scan.found))

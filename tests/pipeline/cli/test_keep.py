@@ -125,7 +125,8 @@ def test_it_says_where_the_site_is_and_what_was_read(run_cli):
     assert second == (
         0,
         "site: out/index.html (2 evaluations, 2 records, 0 read)\n",
-        f"{cut.name}: cannot be read as a record, left out\n",
+        f"{cut.name}: cannot be read as a record, left out: {RECORDS / cut.name}/manifest.json: Invalid JSON: "
+        "EOF while parsing an object at line 1 column 1; restore the record\n",
     )
 
 

@@ -1,7 +1,10 @@
 """Records that are damaged, or that somebody else has written: every command refuses them in one line, exit 2."""
 
 import contextlib
+import errno
+import io
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -357,7 +360,7 @@ def test_commands_over_many_records_pass_over_one(record, run):
     for command in ("list", "history", "site"):
         outcome = run(command)
         assert outcome.code == 0
-        assert f"{other.name}: cannot be read as a record, left out\n" in outcome.out + outcome.err
+        assert f"{other.name}: cannot be read as a record, left out: " in outcome.out + outcome.err
         assert record.name in outcome.out or command != "list"
 
 
@@ -393,8 +396,9 @@ def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, run_cli
 @pytest.mark.parametrize("data", [b"", b"[]", 100_000 * b"[", b'{"runs": [{}]}'])
 def test_a_damaged_receipt_is_refused(record, run, data):
     (record / "receipt.json").write_bytes(data)
-    for command in ("list", "verify"):
-        assert refused(run(command))
+    assert refused(run("verify"))
+    listed = run("list")
+    assert (listed.code, "receipt.json is not a receipt" in " ".join(listed.out.split())) == (0, True)
 
 
 @pytest.mark.parametrize("data", [b"\xff", 500 * b"[", b"kept: {bm25: {}}", b"kept: {bm25: 2026-99-99}"])
@@ -411,7 +415,36 @@ def test_what_is_accepted_is_no_path(record, run, entry):
     assert refused(run("accept"))
 
 
-def test_a_file_that_may_not_be_read_is_refused(record, run, request):
-    (record / "manifest.json").chmod(0)
-    request.getfixturevalue("unprivileged")
-    assert "Permission denied" in run("show").err
+def close(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every call on a file, or on the contents of a folder, fail as for a user without permission."""
+
+    def guard(call: Callable[..., Any], begin: str) -> Callable[..., Any]:
+        def refuse(target: Any, *arguments: Any, **options: Any) -> Any:
+            if isinstance(target, str | os.PathLike) and str(Path(target).absolute()).startswith(begin):
+                raise PermissionError(errno.EACCES, "Permission denied", str(target))
+            return call(target, *arguments, **options)
+
+        return refuse
+
+    is_folder = path.is_dir()
+    for module, name in ((io, "open"), *(((os, "stat"), (os, "scandir")) if is_folder else ())):
+        monkeypatch.setattr(module, name, guard(getattr(module, name), f"{path}/" if is_folder else str(path)))
+
+
+@pytest.mark.parametrize("closed", ["", "manifest.json"])
+def test_what_may_not_be_read_is_named_and_no_drop_passes(record, run_cli, monkeypatch, closed):
+    later = run_cli("evaluate", "config.yaml", "--no-tracking").record.absolute()
+    config = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    gate = {"name": "drop", "models": "*", "measure": "ap", "margin": 0.5, "against": "self@last_passed"}
+    Path("config.yaml").write_text(yaml.safe_dump(config | {"gates": [gate]}), encoding="utf-8")
+    close(later / closed, monkeypatch)
+    denied = f"{later.name}/manifest.json: Permission denied. Set its permissions, or restore the record"
+
+    for command in ("list", "history --measure ap", "find 0.5", "site --output site", "show last --name kept"):
+        code, *printed = run_cli(*command.split())
+        assert (code, denied in "".join(printed)) == (0, True), command
+    for command in (f"show {later.name}", f"verify {later.name}", "prune --keep-days 0 --config config.yaml", "sync"):
+        assert denied in "".join(run_cli(*command.split())[1:]), command
+    shutil.rmtree(record)
+    judged = run_cli("evaluate", "config.yaml", "--no-tracking")
+    assert (judged.code, denied in " ".join(judged.out.split())) == (3, True)

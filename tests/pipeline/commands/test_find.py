@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import rankledger
 from rankledger.pipeline.commands.browse import find, list_evaluations, load
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import Receipt, write_receipt
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.store import digest_of, open_records
 from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
 from rankledger.pipeline.report.verdicts import table
@@ -97,9 +98,13 @@ def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
         evaluation.record, tracking=False, overrides=["execution.cache=false"], runs_dir=tmp_path / "runs"
     )
     records = open_records(tmp_path / "runs")
-    write_receipt(
-        records, Receipt(evaluation.evaluation_id, "0" * 64, "sqlite:///x", "1", "r", (), "2026-11-21T02:00Z")
-    )
+    receipt = Receipt(evaluation.evaluation_id, "0" * 64, "sqlite:///x", "1", "r", (), "2026-11-21T02:00Z")
+    write_receipt(records, receipt)
+    listing = list_evaluations(runs_dir=tmp_path / "runs")
+    assert [entry["delivered"] for entry in listing.evaluations] == [None, None]
+    (remark,) = listing.remarks
+    assert remark.endswith("/receipt.json is the receipt of another manifest; delete it and run `rankledger sync`")
+    write_receipt(records, replace(receipt, manifest_sha256=digest_of(evaluation.record)))
     listed = list_evaluations(runs_dir=tmp_path / "runs").evaluations
     first, last = sorted(listed, key=lambda entry: entry["repeats"] is not None)  # both may be of one second
 

@@ -1,5 +1,6 @@
 """`prune`: what goes, what stays and why; and what killed processes left goes with the next command that writes."""
 
+import errno
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, Acceptance, write_accepted
 from rankledger.pipeline.record.mlflow_stores import open_store
 from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
-from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.record.store import Records, digest_of, open_records
 from rankledger.pipeline.record.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 from tests.support.manifests import forge, manifest
@@ -100,11 +101,34 @@ def test_what_is_not_delivered_stays(runs):
     delivered = record(runs, OLD, tracking="on")
     unwanted = record(runs, OLD)
     record(runs, 1)
-    write_receipt(open_records(runs), Receipt(delivered, "", "sqlite:///x", "1", "own", (), ""))
+    foreign = record(runs, OLD, tracking="on")
+    for evaluation_id, digest in ((delivered, digest_of(runs / "records" / delivered)), (foreign, "0" * 64)):
+        receipt = Receipt(evaluation_id, digest, "sqlite:///x", "1", "own", (), "")
+        write_receipt(open_records(runs), receipt)
 
     assert set(going(runs)) == {delivered, unwanted}
-    assert look(runs).stays == {"not delivered yet": 1}
-    assert waiting in there(runs)
+    assert look(runs).stays == {"not delivered yet": 2}
+    assert {waiting, foreign} < there(runs)
+
+
+def test_a_link_and_a_record_that_cannot_be_deleted_keep_no_other_from_going(runs, tmp_path, monkeypatch):
+    linked, held, free, _ = (record(runs, days) for days in (300, 200, 150, 1))
+    path = runs / "records" / linked
+    path.symlink_to(path.rename(tmp_path / linked), target_is_directory=True)
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name == held:
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    pruned = look(runs, delete=True)
+
+    assert [entry["evaluation_id"] for entry in pruned.records] == [free]
+    assert pruned.stays == {f"{path} is a link. Remove the link": 1}
+    assert pruned.failures == (f"{held} is not deleted: {runs / 'records' / held}: Permission denied",)
+    assert (path.is_symlink(), (tmp_path / linked / "manifest.json").is_file()) == (True, True)
 
 
 def test_what_is_accepted_stays(runs, tmp_path):

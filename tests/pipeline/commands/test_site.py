@@ -101,7 +101,26 @@ def test_a_known_record_is_not_read_again(records, tmp_path):
         path: time for path, time in before.items() if path.is_file()
     }
     found = written(tmp_path / "fresh")
-    assert (found.n_records, found.remarks) == (3, (f"{damaged.name}: cannot be read as a record, left out",))
+    (remark,) = found.remarks
+    assert found.n_records == 3
+    assert remark.startswith(f"{damaged.name}: cannot be read as a record, left out: {damaged / 'summary.csv'}: has")
+
+
+@pytest.mark.parametrize("n_left", [0, 1])
+def test_records_that_go_meanwhile_are_left_out_in_silence(records, tmp_path, monkeypatch, n_left):
+    read = Path.read_bytes
+
+    def delete_first(self: Path) -> bytes:
+        for gone in [*records.iterdir()][n_left:] if self.is_relative_to(records) else ():
+            shutil.rmtree(gone)
+        return read(self)
+
+    monkeypatch.setattr(Path, "read_bytes", delete_first)
+    if n_left:
+        assert (written(tmp_path / "site").n_records, written(tmp_path / "site").remarks) == (1, ())
+    else:
+        with pytest.raises(InputError, match="no record can be read any more"):
+            written(tmp_path / "site")
 
 
 def test_a_record_that_was_replaced_is_read_again(records, tmp_path):

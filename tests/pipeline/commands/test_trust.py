@@ -137,6 +137,18 @@ def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
     assert tracking_of(record, Workspace.open(record.parents[1])).uri == "https://ann@mlflow.internal"
 
 
+def test_sync_believes_no_receipt_of_another_manifest(own):
+    receipt = Receipt(own.name, digest_of(own), "sqlite:///x", "1", "a" * 32, (), "now")
+    write_receipt(Workspace.open(own.parents[1]).records, receipt)
+    rewritten(own)
+
+    (synced,) = rankledger.sync(runs_dir=own.parents[1])
+
+    assert synced.reason.endswith(
+        "receipt.json is the receipt of another manifest; delete it and run `rankledger sync`"
+    )
+
+
 def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monkeypatch):
     rewritten(own, to("https://mlflow.internal/"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://ann:x@mlflow.internal")

@@ -37,7 +37,7 @@ def check(original: rankledger.Evaluation, runs: Path, **options: Any) -> Verifi
 
 
 def run_of(original: rankledger.Evaluation, runs: Path) -> str:
-    receipt = read_receipt(open_records(runs), original.evaluation_id)
+    receipt = read_receipt(open_records(runs), original.evaluation_id, any_manifest=True)
     assert receipt is not None
     return receipt.run_id
 

@@ -112,7 +112,7 @@ def test_a_record_without_summary_is_not_one_without_figures(tmp_path):
     found = scan_records(Records(tmp_path), None, lambda entry: (entry.evaluation_id, len(entry.lines("ap"))))
 
     assert found.found == ((whole.name, 3),)
-    assert found.unreadable == (poor.name,)
+    assert [*found.unreadable] == [poor.name]
 
 
 def test_a_place_that_is_away_is_an_error(tmp_path, monkeypatch):
@@ -149,4 +149,4 @@ def test_where_no_record_of_a_name_can_be_read_that_is_said(tmp_path, damage):
     found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest.name)
     assert found.found == ("weekly",)
     assert whole.is_dir()
-    assert found.remarks == (f"{broken.name}: cannot be read as a record, left out",)
+    assert found.remarks[0].startswith(f"{broken.name}: cannot be read as a record, left out: ")

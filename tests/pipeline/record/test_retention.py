@@ -107,14 +107,14 @@ def write(folder: Path, evaluation_id: str, **changes: object) -> None:
 
 
 def reasons(old_records: Records) -> dict[str, str]:
-    return reasons_to_stay(stored_records(old_records), old_records, before=BEFORE, accepted=())
+    return reasons_to_stay(stored_records(old_records)[0], old_records, before=BEFORE, accepted=())
 
 
 def test_a_record_that_lies_elsewhere_alone_is_known(old_records, tmp_path):
     write(tmp_path / "elsewhere", OLD)
     size = (tmp_path / "elsewhere" / OLD / "manifest.json").stat().st_size
 
-    (found,) = stored_records(old_records)
+    (found,), _ = stored_records(old_records)
 
     assert (found.evaluation_id, found.manifest.name, found.size) == (OLD, "nightly", 18 + size)
     assert found.path == tmp_path / "here" / OLD
@@ -170,7 +170,7 @@ def test_two_records_of_one_second_have_an_order(tmp_path, first):
     for evaluation_id, millisecond in zip(ids, ("250", "750"), strict=True):
         write(tmp_path, evaluation_id, created=f"2026-01-01T00:00:00.{millisecond}+00:00")
 
-    assert [found.evaluation_id for found in stored_records(Records(tmp_path))] == ids[::-1]
+    assert [found.evaluation_id for found in stored_records(Records(tmp_path))[0]] == ids[::-1]
     assert reasons(Records(tmp_path)) == {ids[1]: "the last of its evaluation"}
 
 
@@ -191,7 +191,8 @@ def test_a_manifest_of_another_form_is_none_of_ours(tmp_path, data):
     (tmp_path / OLD / "manifest.json").write_text(data, encoding="utf-8")
     write(tmp_path, "20261340T000000Z-nightly-00000003")
 
-    assert [*stored_records(Records(tmp_path))] == []
+    stored, unreadable = stored_records(Records(tmp_path))
+    assert (stored, [*unreadable]) == ([], [OLD])
 
 
 def test_a_deletion_elsewhere_that_was_cut_short_is_finished(old_records, tmp_path, monkeypatch):
@@ -205,7 +206,7 @@ def test_a_deletion_elsewhere_that_was_cut_short_is_finished(old_records, tmp_pa
     elsewhere = tmp_path / "elsewhere"
     old_records.write(f"{OLD}/receipt.json", b"{}")
     assert sorted(path.name for path in (elsewhere / OLD).iterdir()) == sorted([*FILES, "receipt.json"])
-    assert [found.evaluation_id for found in stored_records(old_records)] == [NEW]
+    assert [found.evaluation_id for found in stored_records(old_records)[0]] == [NEW]
 
     clear_leftovers(old_records, before=datetime.now(UTC) - timedelta(days=1))
     assert (elsewhere / OLD).is_dir()  # another machine may be uploading it

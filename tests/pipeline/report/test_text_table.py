@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rich.table import Table
 
 from rankledger.pipeline.report.text_table import ByteBudget, TerminalText, n_bytes, short_sentence
+from rankledger.pipeline.report.text_table import Table as OurTable
 
 
 def of_columns(*headers: str) -> Table:
@@ -48,6 +49,19 @@ def test_colours_are_written_where_they_are_wanted(monkeypatch, colour):
     text.add("passed", style="bold green")
 
     assert ("\x1b[" in str(text)) is colour
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_a_long_table_looks_as_a_short_one_does(monkeypatch, width):
+    rows = [(f"évaluation {number}", str(number), "日本" * (number % 3), "pass") for number in range(300)]
+    table = OurTable.of_texts("all", ("evaluation", "size", "owner", "gates"), rows, words=("owner",), unbroken="gates")
+    long, short = (TerminalText(width=width) for _ in range(2))
+
+    long.add_table(table)
+    monkeypatch.setattr(OurTable, "draw_long", lambda *_: [])
+    short.add_table(table)
+
+    assert str(long) == str(short)
 
 
 def test_columns_are_those_that_a_table_takes_where_there_is_room():
