@@ -46,7 +46,7 @@ from rankledger.pipeline.report.verdicts import Cause, find_cause, list_names, m
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError, shorten
 from rankledger.pipeline.support.progress import stage
-from rankledger.pipeline.support.text import counted, mask_secrets, one_line
+from rankledger.pipeline.support.text import counted, mask_secrets, one_line, public_uri
 
 _PAUSE = 2.0  # seconds before a webhook that may only have been busy is tried again
 _MAX_QUOTE = 100  # characters of the receiver's answer
@@ -365,16 +365,20 @@ def _find_last_own(records: Records) -> dict[str, Evaluation]:
 def _list_targets(loaded: Loaded) -> list[_Target]:
     targets = []
     raw: Any = loaded.document.raw.get("notify") or ()
-    usable = iter(loaded.config.notify)
+    read: Any = loaded.document.data.get("notify") or ()
+    usable = zip(loaded.config.notify, read, strict=True)
     for position, written in enumerate(raw):
         if problem := loaded.document.unusable_targets.get(position):
             kind = next(kind for kind in KINDS if kind in written)
             unused = Notify.model_construct(**written)
-            targets.append(_Target(f"{kind} {written[kind]}", f"notify[{position}] ({kind})", unused, problem.message))
+            reason = problem.message.removesuffix(".")
+            targets.append(_Target(f"{kind} {written[kind]}", f"notify[{position}] ({kind})", unused, reason))
             continue
-        config = next(usable)
+        config, values = next(usable)
         if config.webhook is not None:
             kind, shown = "webhook", f"at {urlsplit(config.webhook).hostname}"
+            if config.webhook != values["webhook"]:
+                shown += ", without the line break or blank around the address"
         elif config.command:
             kind, shown = "command", written["command"][0]  # without the value of a variable
         else:
@@ -437,23 +441,24 @@ def post_alert(url: str, alert_id: str, body: bytes, seconds: float) -> None:
     if separator:
         user = unquote(user if ":" in user else f"{user}:")
         headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
-    request = urllib.request.Request(urlunsplit(parts._replace(netloc=host)), body, headers, method="POST")
+    address = urlunsplit(parts._replace(netloc=host))
+    make_request = partial(urllib.request.Request, address, body, headers, method="POST")  # a proxy changes a request
     try:
-        _post(request, url, seconds)
+        _post(make_request, url, seconds)
     except NotSentError as error:
         if not error.is_transient:
             raise
         time.sleep(_PAUSE)
-        _post(request, url, seconds)
+        _post(make_request, url, seconds)
 
 
-def _post(request: urllib.request.Request, url: str, seconds: float) -> None:
+def _post(make_request: Callable[[], urllib.request.Request], url: str, seconds: float) -> None:
     """Post in a thread, because the timeout of a socket begins again with every byte that arrives."""
     outcomes: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
     def post() -> None:
         try:
-            _open(request, seconds)
+            _open(make_request(), seconds)
             outcomes.put(None)
         except NotSentError as error:
             outcomes.put(NotSentError(mask_secrets(str(error), url), is_transient=error.is_transient))
@@ -479,6 +484,10 @@ def _open(request: urllib.request.Request, seconds: float) -> None:
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         reason = shorten(f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(cause))
+        parts = urlsplit(request.full_url)
+        proxy = urllib.request.getproxies().get(parts.scheme)
+        if proxy and not urllib.request.proxy_bypass(parts.netloc):
+            reason += f" (through the proxy {public_uri(proxy)} of {parts.scheme.upper()}_PROXY)"
         raise NotSentError(reason, is_transient=True) from None
 
 

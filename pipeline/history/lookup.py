@@ -27,7 +27,7 @@ from rankledger.pipeline.data.joined import DataWarning
 from rankledger.pipeline.gates.verdicts import LookKey, Verdict, VerdictKey
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import RecordEntry, order_records, read_record
-from rankledger.pipeline.record.manifest import Manifest, NightOrder, begun, is_evaluation_id, short_day
+from rankledger.pipeline.record.manifest import Manifest, NightOrder, begun, is_evaluation_id, rank_night, short_day
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
 from rankledger.pipeline.record.tables import damaged_files, gates_in, read_file
 from rankledger.pipeline.support.atomic import write_whole
@@ -103,7 +103,9 @@ class RecordHistory:
 
     def by_time(self) -> Iterator[Evaluation]:
         """Yield the records of all nights that were evaluated before, the last one evaluated first."""
-        for order in sorted(filter(self._is_before, self._orders()), key=lambda order: order[1:], reverse=True):
+        for order in sorted(
+            filter(self._is_before, self._orders()), key=lambda order: rank_night(order, self._now)[2:], reverse=True
+        ):
             if record := self._record(order[2]):
                 yield record
 

@@ -480,12 +480,22 @@ def test_targets_that_cannot_be_used_cost_neither_the_verdict_nor_another_alert(
     assert outcome.code == 1
     assert states(hook) == [("2026-11-11", "failed")]
     assert [reason.removesuffix("; `rankledger sync` sends it") for reason in reasons] == [
-        "found no address of a server. Set one that begins with https:// or http://.",
+        "found no address of a server. Set one that begins with https:// or http://",
         "ConnectionRefusedError: [Errno 111] Connection refused",
         "exited with 1 (wrong token '***')",
         "KeyError: 'a bug'",
     ]
     assert "S3CR3T" not in outcome.out + outcome.err
+
+
+def test_a_line_break_around_an_address_is_named(hook, monkeypatch, run_cli):
+    monkeypatch.setenv("ALERTS_URL", f"{hook.address}/hook\n")
+    hook.answers = [404]
+    (reason,) = night(11, BAD).unsent
+    assert (
+        reason == "notify[0] (webhook at 127.0.0.1, without the line break or blank around the address): answered 404"
+    )
+    assert synced() == [""]
 
 
 def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch, tmp_path):

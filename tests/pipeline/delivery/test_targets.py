@@ -182,6 +182,13 @@ def test_a_password_in_the_address_becomes_a_header(hook, user, sent):
     assert (post.path, post.body) == ("/hook", BODY)
 
 
+def test_a_proxy_that_refuses_is_named(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://ann:S3CR3T@127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "")
+    reason = refuse_post("http://alerts.invalid/hook")
+    assert reason.endswith("Connection refused (through the proxy http://127.0.0.1:1 of HTTP_PROXY)")
+
+
 def test_a_receiver_that_speaks_no_http_is_named():
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
 
