@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup run ui test test-system surroundings fuzz mutants simulate bench kernels docs agreement site shape figures golden golden-tools golden-clones clean startup
+.PHONY: help setup run ui test test-system surroundings fuzz mutants simulate bench kernels docs agreement site shape language figures golden golden-tools golden-clones clean startup
 
 help: ## List the targets.
 	grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -96,6 +96,9 @@ site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.
 
 shape: $(EQUIPPED) ## Print figures of the code's shape beside their limits, and fail if one is above.
 	$(BIN)/python -m tests.shape
+
+language: $(EQUIPPED) ## Print how often each language rule is broken beside its limit: RULES='"local name"' prints the places.
+	$(BIN)/python -m tests.language $(RULES)
 
 figures: $(EQUIPPED) ## Compare the figures of the example configs with those of a commit: BASE=main. Takes some minutes.
 	$(BIN)/python -m tests.figures $(or $(BASE),$(error BASE=commit is missing))
