@@ -36,7 +36,7 @@ __all__ = ["Ranked", "RankingsBlock", "ap_corr", "compat", "kendall_distance", "
 def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Count the pairs of documents with the more relevant one below the other: the Kendall tau distance.
 
-    Formula: pairs whose more relevant document stands below.
+    Formula: pairs whose more relevant document is lower.
 
     Args:
         k: Number of ranks to count. None counts all.
@@ -80,8 +80,8 @@ def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
     Formula: Σ_{i>1} (concordant - discordant above) / (i - 1) / (compared - 1).
 
     Of n documents compared, the one at place i > 1 adds (concordant - discordant) / (i - 1), counted over the pairs
-    that it makes with those above; the sum is divided by n - 1. A pair of equal grades is neither, so the figure is the
-    mean over all orders in which documents of equal grade could truly stand, and a perfect ranking scores 1 only where
+    that it makes with those above; the sum is divided by n - 1. A pair of equal grades is neither, so the value is the
+    mean over all orders that documents of equal grade could truly have, and a perfect ranking scores 1 only where
     all grades differ.
 
     Args:
@@ -171,8 +171,8 @@ def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Term
 
     Formula: Σ p^(d - 1) |first d ∩ first d of the most similar ideal| / d / its maximum.
 
-    The ideal ranking holds the documents graded above 0, the best grade first; those of equal grade stand in it as they
-    do in the ranking, those not retrieved after them. The maximum is its overlap with itself.
+    The ideal ranking holds the documents graded above 0, the best grade first; documents of equal grade keep the
+    order of the ranking, with those that were not retrieved after them. The maximum is its overlap with itself.
 
     Args:
         k: The depth down to which is compared, however short the rankings; None is the length of the longer one.
@@ -212,8 +212,8 @@ def rbo(
 
     Formula: (1 - p) Σ p^(d - 1) |first d ∩ first d of the other model| / d, extrapolated.
 
-    s is the length of the shorter list, l that of the longer one. Extrapolated, the agreement goes on below the end of
-    each list as it was there: a document in both lists adds (1 - p) p**(d - 1) / d at every depth d from the deeper one
+    s and l are the lengths of the shorter and the longer list. Extrapolated, the agreement continues below the end
+    of each list: a document in both lists adds (1 - p) p**(d - 1) / d at every depth d from the deeper one
     of its two ranks down to e, and p**e / e for all that is deeper; e is s where both lists have it within the first s
     documents, and l otherwise.
 
@@ -316,7 +316,7 @@ class _Judge:
 
     Attributes:
         prefers: (N, N) whether the judge prefers the one document to the other.
-        levels: (N,) NaN where the judge did not judge; above 0 is relevant.
+        levels: (N,) NaN if the judge did not judge; above 0 is relevant.
         n_rankings: how many rankings that comes from.
         n: documents retrieved, the first of the N.
     """

@@ -52,11 +52,11 @@ class JudgedBlock:
     Attributes:
         query_ids: (Q,) query ids, str.
         ranks: (H, Q) ranks of the retrieved judged documents, from 1 on, ascending down a column, inf where padded.
-        grades: (H, Q) grades of these documents as judged, negative ones included, NaN where padded.
+        grades: (H, Q) grades of these documents as judged, negative ones included, NaN if padded.
         tie_first: (H, Q) first rank of the document's group of equal scores, inf where padded.
         tie_last: (H, Q) last rank of the group, inf where padded.
         judgment_row: (H, Q) int32, row of the judgments table that names the document, -1 where padded.
-        judged_grades: (J, Q) grades of all judgments of the query, descending, NaN where padded.
+        judged_grades: (J, Q) grades of all judgments of the query, descending, NaN if padded.
         n_judged: (Q,) documents judged with a grade of at least 0.
         n_retrieved: (Q,) retrieved documents, judged or not.
         n_documents: (Q,) documents in the catalogue, NaN if unknown.
@@ -111,7 +111,7 @@ class JudgedBlock:
         return replace(self._kept(self.ranks <= depth), n_retrieved=np.minimum(self.n_retrieved, depth))
 
     def condensed(self) -> JudgedBlock:
-        """Return the block of the rankings without unjudged documents and those with a negative grade.
+        """Return the block of the rankings without documents that are unjudged or have a negative grade.
 
         Reference:
             Sakai 2007, doi:10.1145/1277741.1277756; trec_eval -J.
@@ -196,7 +196,7 @@ def sum_down(terms: npt.NDArray[Any]) -> Floats:
 
 
 def gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
-    """Return the (H, Q) gain of each retrieved document. Errors are those of `cg`."""
+    """Return the (H, Q) gain of each retrieved document. Raises the errors of `cg`."""
     if gain == "binary":
         return block.relevant(rel).astype(np.float64)
     grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
@@ -262,7 +262,7 @@ class Terms:
     A metric is written as the function that gives these terms, so that what `explain` prints adds up by construction.
 
     Attributes:
-        terms: (H, Q) what each retrieved judged document adds, 0 where padded.
+        terms: (H, Q) what each retrieved judged document adds, 0 if padded.
         factors: (H, Q) arrays by name: the factors of a term, which `explain` shows.
         rest: (Q,) what is added to the terms, such as a count of the unjudged documents.
         scale: Factor of the sum.

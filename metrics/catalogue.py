@@ -1,6 +1,6 @@
 """Measures of a model's recommendations to all queries together: coverage, evenness, differences of lists.
 
-These metrics describe a set, not a query: one figure per dataset and no value per query. Their block also serves the
+These metrics describe a set, not a query: one value per dataset and no value per query. Their block also serves the
 metrics of `recommendation`, which have a value per query.
 """
 
@@ -107,19 +107,19 @@ class Attention:
 class CatalogueBlock:
     """Documents that each of Q queries was given, by number, and data about documents.
 
-    Documents are numbered: first those of the catalogue, then others that somebody consumed or that are judged, then
+    Documents are numbered: first the catalogue, then others that a query consumed or that are judged, then
     all others.
 
     Attributes:
         codes: (K, Q) int32, row r holds the numbers of the documents at rank r + 1; -1 where the list is shorter.
         n_documents: documents in the catalogue; 0 if unknown.
-        grades: (K, Q) the grade of each, NaN if it is not judged; None where nobody asks.
-        popularity: how many queries consumed each document before; later numbers were consumed by nobody. None where
+        grades: (K, Q) the grade of each, NaN if it is not judged; None if no measure needs them.
+        popularity: how many queries consumed each document before; later numbers were consumed by no query. None where
             it is not known.
         n_consumers: queries that consumed something before, 1 or more where that is known.
         history: (Q, documents) has an entry for each document that the query consumed before; None likewise.
         features: by name, (n_documents, columns) a document's categories, 1 in the column of each, or its vector.
-        judged: (Q, documents) the grade of each document that is judged for the query; None where nobody asks.
+        judged: (Q, documents) the grade of each document that is judged for the query; None if no measure needs them.
     """
 
     codes: Codes
@@ -279,7 +279,7 @@ def item_coverage(block: Lists, *, k: int | None = None) -> float:
         k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure in [0, 1]. NaN if the catalogue is empty.
+        one value in [0, 1]. NaN if the catalogue is empty.
 
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 4.2.1.
@@ -294,14 +294,14 @@ def gini(block: Lists, *, k: int | None = None) -> float:
 
     Formula: Σ (2i - n - 1) lists of the document that is i-th by them / (n Σ lists), n documents.
 
-    Documents of the catalogue that nobody was given count with 0 lists, documents outside it not at all. LensKit and
+    Documents of the catalogue that are in no list count with 0 lists, documents outside it not at all. LensKit and
     RecBole have this form; Elliot's is 1 - n / (n - 1) times it.
 
     Args:
         k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure in [0, 1]: 0 if all documents are given equally often, 1 - 1/n where all lists hold one and the
+        one value in [0, 1]: 0 if all documents are given equally often, 1 - 1/n where all lists hold one and the
         same. NaN if the catalogue is empty or nothing of it is recommended.
 
     Reference:
@@ -326,7 +326,7 @@ def entropy(block: Lists, *, k: int | None = None) -> float:
         k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure of 0 bits, where all lists hold one and the same document, or more: as much as log2 of the number of
+        one value of 0 bits, where all lists hold one and the same document, or more: as much as log2 of the number of
         documents recommended, where all are given equally often. NaN if nothing is recommended.
 
     Reference:
@@ -352,7 +352,7 @@ def personalization(block: Lists, *, k: int | None = None) -> float:
         k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure in [0, 1]: 0 if all lists hold the same documents, 1 if no two share any. NaN if fewer than
+        one value in [0, 1]: 0 if all lists hold the same documents, 1 if no two share any. NaN if fewer than
         two queries have a list.
 
     Reference:

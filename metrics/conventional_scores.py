@@ -1,6 +1,6 @@
 """Scores of a block under given conventions, and their bounds over all orders of tied documents.
 
-Most measures are least with the best grades last in every group and greatest with them first, and many have a mean that
+Most measures are lowest with the best grades last in every group and highest with them first, and many have a mean that
 can be written down. What is left is taken from orders drawn at random, and `sampled` says so.
 """
 
@@ -41,7 +41,7 @@ def apply_conventions(block: JudgedBlock, conventions: Conventions) -> JudgedBlo
 def score(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max_grade: float) -> Floats:
     """Return the (Q,) scores by the measure, NaN if undefined.
 
-    Where undefined queries are skipped, one without relevant documents is undefined whatever the measure.
+    Where undefined queries are skipped, one without relevant documents is undefined for every measure.
 
     Args:
         measure: What to measure.
@@ -63,7 +63,7 @@ def score(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max
 
 
 def terms(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max_grade: float) -> Terms:
-    """Return the scores before their last sum. Arguments and errors are those of `score`."""
+    """Return the scores before their last sum. Arguments and errors as of `score`."""
     arguments = measure.arguments(max_grade)
     if conventions.ties == "expected":
         return expected_terms(measure.metric, block, depth=conventions.depth, **arguments)
@@ -97,11 +97,11 @@ def tie_bounds(
 
     Args:
         measures: M measures of judged documents.
-        values: (M, Q) their scores in the order that the conventions choose; those of a query without ties stand.
+        values: (M, Q) their scores in the order that the conventions choose; a query without ties keeps its scores.
         block: The block before any conventions are applied.
-        profile: The conventions, as they hold of each metric.
+        profile: The conventions of each metric.
         max_grade: The maximum grade of the dataset's judgments.
-        rng: Draws orders, where they are drawn; the same ones whatever the measures.
+        rng: Draws orders if needed, the same ones for any measures.
 
     Returns:
         (3, M, Q), NaN if the score is.

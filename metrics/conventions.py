@@ -63,14 +63,14 @@ class Profile:
     """Conventions and defaults of one tool.
 
     Attributes:
-        name: as it is written in a config.
+        name: as written in a config.
         tool: what it stands for, with the version that the tests compare it with.
         conventions: what holds of every measure.
         defaults: by metric, the parameters whose default is not that of our function.
         ties: by metric, the order of tied documents where a metric has one of its own.
         because: who does what, in a sentence for each choice, by convention or metric.
         differs: by metric, the conventions by which the tool has it where these are not the profile's; none if no
-            convention gives the tool's figure. After a space follows what the written measure holds, such as `rr @`.
+            convention gives the tool's value. After a space follows what the written measure holds, such as `rr @`.
     """
 
     name: str

@@ -24,7 +24,8 @@ _VANISHING = 1100  # 0.5**1100 is 0 in doubles
 def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Terms:
     """Compute alpha-nDCG: nDCG in which a subtopic gains less each time that it was met above.
 
-    Formula: Σ gain / log2(rank + 1) / that of the greedy list, gain = Σ (1 - alpha)^(documents of the subtopic above).
+    Formula: Σ gain / log2(rank + 1) / the same sum of the greedy list,
+    gain = Σ (1 - alpha)^(documents of the subtopic above).
 
     A document gains (1 - alpha)**m of each of its subtopics, m documents of that subtopic being above. The ideal list
     is put together greedily, as the best one cannot be found in useful time: at each rank stands the document that
@@ -33,7 +34,7 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
     Args:
         k: Ranks to count in both lists; None counts all.
         alpha: How much of its worth a subtopic loses each time it is met, in [0, 1].
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds, by gaining less at first and
@@ -56,7 +57,7 @@ def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
 
     Args:
         k: Ranks to count in both lists; None counts all, and infinitely many of the list without a flaw.
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
@@ -83,7 +84,7 @@ def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: 
         k: Number of ranks to count. None counts all.
         alpha: How much of its worth a subtopic loses each time it is met, in [0, 1].
         beta: patience, the chance of reading on, in (0, 1).
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
@@ -104,11 +105,11 @@ def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: 
 def nerr_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Compute the normalized intent-aware expected reciprocal rank: err_ia over err_ia of the greedy list.
 
-    Formula: Σ gain / rank / that of the greedy list, gain as in alpha_ndcg with alpha 0.5.
+    Formula: Σ gain / rank / the same sum of the greedy list, gain as in alpha_ndcg with alpha 0.5.
 
     Args:
         k: Ranks to count in both lists; None counts all.
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds. NaN if no document is
@@ -124,13 +125,13 @@ def nerr_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Term
 def nnrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Terms:
     """Compute the normalized novelty- and rank-biased precision: nrbp over nrbp of the greedy list.
 
-    Formula: Σ gain beta^(rank - 1) / that of the greedy list, gain as in alpha_ndcg.
+    Formula: Σ gain beta^(rank - 1) / the same sum of the greedy list, gain as in alpha_ndcg.
 
     Args:
         k: Ranks to count in both lists; None counts all.
         alpha: How much of its worth a subtopic loses each time it is met, in [0, 1].
         beta: patience, the chance of reading on, in (0, 1).
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds. NaN if no document is
@@ -152,7 +153,7 @@ def ap_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
     Args:
         k: Number of ranks to count. None counts all.
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
@@ -176,7 +177,7 @@ def p_ia(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
 
     Args:
         k: Ranks to count.
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
@@ -197,7 +198,7 @@ def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 
     Args:
         k: Number of ranks to count. None counts all.
-        rel: The least grade that is relevant to a subtopic.
+        rel: The minimum grade that is relevant to a subtopic.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no document is relevant to any subtopic.
@@ -217,7 +218,7 @@ def kilt_rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
     Formula: max over sets of (documents of the set with rank ≤ n / n).
 
     Args:
-        rel: The least grade that belongs to an evidence set.
+        rel: The minimum grade that belongs to an evidence set.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no document belongs to any set.
@@ -247,7 +248,7 @@ def kilt_r(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
 
     Args:
         k: Entries to count; None counts all.
-        rel: The least grade that belongs to an evidence set.
+        rel: The minimum grade that belongs to an evidence set.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no document belongs to any set.

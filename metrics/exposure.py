@@ -54,13 +54,13 @@ def awrf(
     Formula: 1 - JS(groups' shares of attention, groups' target shares), in nats.
 
     The Jensen-Shannon divergence of p and q is (Σ p ln(p / m) + Σ q ln(q / m)) / 2 with m = (p + q) / 2, at most ln 2.
-    TREC multiplies this figure by `ndcg(gain=binary,discount=jarvelin)`, and for some groups mixes the shares of the
+    TREC multiplies this value by `ndcg(gain=binary,discount=jarvelin)`, and for some groups mixes the shares of the
     relevant documents with those of the world's population.
 
     Args:
         feature: The column of the documents table that holds their groups.
         k: Number of ranks to count. None counts all.
-        target: The shares that would be fair: those of the groups among the query's relevant documents, in the
+        target: The shares that would be fair: the groups' shares among the query's relevant documents, in the
             `catalogue`, or `equal` ones for all groups in the catalogue.
         attention: What rank r gets: `log2` 1 / log2(r + 1), `jarvelin` 1 / max(1, log2 r), `geometric` p**(r - 1),
             `reciprocal` 1 / r, `uniform` 1.
@@ -328,7 +328,7 @@ def exposure_ratio(
         rel: Minimum grade of a relevant document.
 
     Returns:
-        one figure in [0, 1], 1 if all groups fare alike. NaN if there are fewer than two groups, or none has
+        one value in [0, 1], 1 if all groups fare alike. NaN if there are fewer than two groups, or none has
         exposure.
 
     Reference:
@@ -355,7 +355,7 @@ def reo(block: Lists, *, feature: str, k: int | None = None, rel: float = 1) -> 
         rel: Minimum grade of a relevant document.
 
     Returns:
-        one figure, 0 or more, lower is better: of A groups at most √(A - 1). NaN if fewer than two groups have
+        one value, 0 or more, lower is better: of A groups at most √(A - 1). NaN if fewer than two groups have
         relevant documents, or none of these is found.
 
     Reference:
@@ -378,7 +378,7 @@ def rsp(block: Lists, *, feature: str, k: int | None = None) -> float:
         k: Number of ranks to count. None counts all.
 
     Returns:
-        one figure, 0 or more, lower is better: of A groups at most √(A - 1). NaN if there are fewer than two groups,
+        one value, 0 or more, lower is better: of A groups at most √(A - 1). NaN if there are fewer than two groups,
         or nothing of them is recommended.
 
     Reference:
@@ -401,7 +401,7 @@ def pop_reo(
         rel: Minimum grade of a relevant document.
 
     Returns:
-        one figure in [0, 1], lower is better. NaN if one of the two has no relevant document, or nothing is found.
+        one value in [0, 1], lower is better. NaN if one of the two has no relevant document, or nothing is found.
 
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.
@@ -420,7 +420,7 @@ def pop_rsp(block: Lists, *, k: int | None = None, tail: float = 0.2, of: Tail =
         of: What it is a share of: `interactions` (Elliot), or `documents`, as of `tail_share`.
 
     Returns:
-        one figure in [0, 1], lower is better. NaN if all documents are of one group, or nothing is recommended.
+        one value in [0, 1], lower is better. NaN if all documents are of one group, or nothing is recommended.
 
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.

@@ -54,7 +54,7 @@ def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: 
     Args:
         k: Number of ranks to count. None counts all.
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
-        rel: Minimum grade of a relevant document, for the binary gain.
+        rel: Minimum grade of a relevant document (binary gain).
 
     Returns:
         (Q,), 0 or more, never NaN.
@@ -84,14 +84,14 @@ def dcg(
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
         base: The base of the `jarvelin` discount, above 1.
-        rel: Minimum grade of a relevant document, for the binary gain.
+        rel: Minimum grade of a relevant document (binary gain).
 
     Returns:
         (Q,), 0 or more, never NaN.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, and 2000; Burges et al. 2005 for the exponential gain
-        and the log2(rank + 1) discount, which is that of trec_eval `ndcg_cut`.
+        and the log2(rank + 1) discount of trec_eval `ndcg_cut`.
     """
     gained = np.where(block.ranks <= cut(k), gains(block, gain, rel), 0.0)
     discounts = _discounts(block.ranks, discount, base)
@@ -119,7 +119,7 @@ def ndcg(
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
         base: The base of the `jarvelin` discount, above 1.
-        rel: Minimum grade of a relevant document, for the binary gain.
+        rel: Minimum grade of a relevant document (binary gain).
 
     Returns:
         (Q,) scores in [0, 1]. NaN if the query has no judged document with positive gain.
@@ -147,7 +147,7 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
         rel: a query without a document of at least this grade is undefined; nothing else depends on it.
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
+        (Q,), in [0, 1]; NaN if the query has no relevant document.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `Rndcg`, an experimental measure; the gain of
@@ -176,13 +176,13 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
 
     Formula: mean of ndcg@rank of each document with gain.
 
-    Those that were not retrieved take the DCG of the whole list over that of all judged documents.
+    Those that were not retrieved take the DCG of the whole list over the DCG of all judged documents.
 
     Args:
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
-        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+        (Q,), in [0, 1]; NaN if the query has no judged document with positive gain.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `ndcg_rel`, an experimental measure; the gain
@@ -281,7 +281,7 @@ class _Ratios:
 
     @classmethod
     def of(cls, block: JudgedBlock, k: int | None, beta: float, gain: GradedGain) -> _Ratios:
-        """Return the ratios of a block. Errors are those of the metrics."""
+        """Return the ratios of a block. Raises the errors of the metrics."""
         if not beta >= 0:
             raise ValueError(f"beta must be at least 0, found {beta:g}")
         if beta > 1e9:
@@ -324,7 +324,7 @@ def q_measure(
     number).
 
     Each document that gains adds the blended ratio at its rank r, (C + beta cg) / (r + beta cg*): C of the first r
-    documents gain, cg is the sum of their gains, and cg* that of the r best judged documents.
+    documents gain, cg is the sum of their gains, and cg* is the sum for the r best judged documents.
 
     Args:
         k: Number of ranks to count. None counts all.
@@ -391,7 +391,7 @@ def p_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
 def p_plus(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: GradedGain = "linear") -> Terms:
     """Compute P-plus: the mean blended ratio at documents with gain, down to the first of the best ones.
 
-    Formula: mean of (C + beta cg) / (rank + beta ideal cg) over the documents with gain down to that of p_measure.
+    Formula: mean of (C + beta cg) / (rank + beta ideal cg) over the documents with gain down to the rank of p_measure.
 
     Args:
         k: Number of ranks of the list. None counts all.

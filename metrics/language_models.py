@@ -38,7 +38,7 @@ def nugget_scores(vital: Bools, support: Floats) -> dict[str, float]:
         support: (N,) how far the answer supports it.
 
     Returns:
-        `vital_score`, `all_score`, `weighted_score`, and each with `strict_` before it; in [0, 1]. NaN where nothing
+        `vital_score`, `all_score`, `weighted_score`, and each with `strict_` before it; in [0, 1]. NaN if nothing
         weighs, as where no nugget is vital; AutoNuggetizer has 0 there.
 
     Reference:
@@ -65,7 +65,7 @@ def citation_scores(sentences: npt.NDArray[np.int64], support: Floats) -> dict[s
         support: (N,) how far the document cited supports the sentence; NaN for a sentence without a citation.
 
     Returns:
-        `citation_precision`, `citation_recall`, and each with `strict_` before it; in [0, 1]. A precision is NaN where
+        `citation_precision`, `citation_recall`, and each with `strict_` before it; in [0, 1]. A precision is NaN if
         nothing is cited.
 
     Reference:
@@ -159,10 +159,10 @@ def p_mrr(block: OutputsBlock, *, model: str, rel: float = 1) -> Floats:
     Args:
         block: the judged documents under the changed instruction, and under the original one.
         model: the name of the model whose output is that under the original instruction; in it `{model}` is the model.
-        rel: the least grade that is relevant.
+        rel: the minimum grade that is relevant.
 
     Returns:
-        (Q,), in [-1, 1], above 0 where they fall; NaN where the query has no relevant document, or no output under one
+        (Q,), in [-1, 1], above 0 where they fall; NaN if the query has no relevant document, or no output under one
         of the instructions.
 
     Reference:
@@ -203,8 +203,8 @@ class ConfidenceBlock:
     """Scores of Q queries and the model's confidences in them.
 
     Attributes:
-        scores: (Q,) by metric, cutoff and the least grade that is relevant; NaN for a query that does not count.
-        confidences: (Q,) by name: the greatest score of a query's documents, their standard deviation, and the gap
+        scores: (Q,) by metric, cutoff and the minimum grade that is relevant; NaN for a query that does not count.
+        confidences: (Q,) by name: the maximum score of a query's documents, their standard deviation, and the gap
             between the first two.
     """
 
@@ -254,11 +254,11 @@ def nauc(
     Formula: (A - flat) / (greatest - flat), areas under the curves at 0, 10 … 90% of the queries left out.
 
     The least confident queries are left out first; of equally confident ones each counts as their mean score. The
-    greatest area is that of leaving out the queries of the least score first.
+    maximum area leaves out the queries with the lowest score first.
 
     Args:
         of: The metric whose scores of queries are averaged, with its cutoff.
-        confidence: `max`, the greatest score of a query's documents; `std`, the standard deviation of all; `diff1`, how
+        confidence: `max`, the maximum score of a query's documents; `std`, the standard deviation of all; `diff1`, how
             far the second document is below the first. A query without documents has 0.
         k: Ranks to count in the metric; None counts all. The confidence is of all documents retrieved.
         rel: Minimum grade of a relevant document.

@@ -1,12 +1,13 @@
 """Measures of logs: actions of users on shown documents, and estimates of their actions with another ranker.
 
-A log has a row for each document shown. Every figure is made of means over rows: a click rate of one, a self-normalised
-estimate of two, whose ratio it is. A query is what is resampled, be it a search, a session or a user, so that rows of
-one user stay together. A query weighs as much as it has rows, whatever the weights of these, and two rankers are
+A log has a row for each document shown. Every value is made of means over rows: a click rate of one, a self-normalised
+estimate of two, whose ratio it is. A query is what is resampled (a search, a session or a user), so that rows of
+one user stay together. A query weighs its number of rows, for any weights of these, and two rankers are
 compared over the same queries.
 
-The weight of a row is the probability that the evaluated ranker shows its document over the propensity, that with which
-it was shown. `snips_dcg` and `snips_rbp` take rankings instead: the relevance of a clicked document is 1 / propensity.
+The weight of a row is the probability that the evaluated ranker shows its document over the propensity, the
+probability with which it was shown. `snips_dcg` and `snips_rbp` take rankings instead: the relevance of a clicked
+document is 1 / propensity.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def satisfied(block: LogBlock, *, seconds: float = 30) -> Floats:
     Formula: Σ clicked [dwell ≥ seconds] / Σ clicked.
 
     Args:
-        seconds: The least dwell time of a satisfied click.
+        seconds: The minimum dwell time of a satisfied click.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if a query has no click.
@@ -156,7 +157,7 @@ def ips(block: LogBlock, *, clip: float | None = None) -> Floats:
     Formula: Σ min(weight, clip) clicked / rows.
 
     Args:
-        clip: The greatest weight that counts in full, above 0; None for any. Clipped, the estimate is too low, and
+        clip: The maximum weight that counts in full, above 0; None for any. Clipped, the estimate is too low, and
             varies less.
 
     Returns:
@@ -177,7 +178,7 @@ def snips(block: LogBlock, *, clip: float | None = None) -> Floats:
     Formula: Σ w clicked / Σ w, w = min(weight, clip).
 
     Args:
-        clip: The greatest weight that counts in full, above 0; None for any.
+        clip: The maximum weight that counts in full, above 0; None for any.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if no row of a query has a weight. Consistent, though not unbiased; it usually varies
@@ -200,7 +201,7 @@ def dr(block: LogBlock, *, clip: float | None = None) -> Floats:
     the evaluated ranker may show, by their probabilities.
 
     Args:
-        clip: The greatest weight that counts in full, above 0; None for any.
+        clip: The maximum weight that counts in full, above 0; None for any.
 
     Returns:
         (Q,), near [0, 1] but not bound to it. NaN if a query has no row. Unbiased if the propensities are right or
@@ -220,7 +221,7 @@ def ess(block: LogBlock, *, clip: float | None = None) -> Floats:
     Formula: (Σ w)² / (rows Σ w²), w = min(weight, clip).
 
     Args:
-        clip: The greatest weight that counts in full, above 0; None for any.
+        clip: The maximum weight that counts in full, above 0; None for any.
 
     Returns:
         (Q,), in [0, 1]: 1 if all weights are equal. NaN if no row of a query has a weight. Times the rows it is

@@ -194,7 +194,7 @@ def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
 
     Args:
         k: Ranks to count, and best documents of the solution to look for.
-        rel: The least grade that is relevant, and so in the solution.
+        rel: The minimum grade that is relevant, and so in the solution.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if the query has no relevant document.
@@ -217,7 +217,7 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
 
     Args:
         cutoffs: The cutoffs, at least one.
-        rel: The least grade that is relevant, and so in the solution.
+        rel: The minimum grade that is relevant, and so in the solution.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if the query has no relevant document.

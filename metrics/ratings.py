@@ -1,9 +1,9 @@
 """Measures of rated or labelled pairs of queries and documents: errors, losses, areas, calibration.
 
 A label is a rating, positive from `rel` on, and the prediction is a score such as the probability of a click. Each
-function returns the figure of every query (user). `average` of the measure says which figure over queries is reported:
+function returns the value of every query (user). `average` of the measure says which value over queries is reported:
 `pooled` of all pairs, where errors are means weighted by pairs and `r2` and `explained_variance` come from `moments` of
-all queries; `query`, the mean of the queries' figures; or their mean weighted by `impressions` or `positives`.
+all queries; `query`, the mean of the queries' values; or their mean weighted by `impressions` or `positives`.
 Where pairs have weights, sums over pairs are weighted, and a query weighs as much as its pairs together.
 
 A pooled area compares pairs of different queries, so no sums over queries make it. Its `pseudo_values` do to the first
@@ -88,7 +88,7 @@ def r2(block: RatingsBlock) -> Floats:
     The mean is of the pairs that are looked at: the query's own, or all pairs where they are pooled.
 
     Returns:
-        (Q,), at most 1, which exact predictions score; 0 for predicting the mean rating, below 0 for worse; NaN where
+        (Q,), at most 1, which exact predictions score; 0 for predicting the mean rating, below 0 for worse; NaN if
         all ratings are equal (scikit-learn gives 1 to exact predictions of them and 0 to others). Pooled, ratings
         count as equal whose variance is less than 1e-12 of their mean square, as seen from the middle of all ratings.
 
@@ -132,7 +132,7 @@ def auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
     RecBole's is weighted by positives.
 
     Args:
-        rel: The least label that is positive.
+        rel: The minimum label that is positive.
 
     Returns:
         (Q,) scores in [0, 1], 0.5 without information. NaN if all labels of the query, or none, are positive.
@@ -148,13 +148,13 @@ def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
 
     Formula: `auc`, where all documents below rank k score alike.
 
-    The line stands for the mean over all orders of what is below rank k. Documents with the score of rank k are in the
+    The line is the mean over all orders of what is below rank k. Documents with the score of rank k are in the
     top k, too. This is implicit's `AUC_at_k`. The LAUC of Elliot and WarpRec, which name the same paper, is another:
     positives below rank k gain nothing, and it divides by min(P, k).
 
     Args:
         k: Ranks that count.
-        rel: The least label that is positive.
+        rel: The minimum label that is positive.
 
     Returns:
         (Q,) scores in [0, 1]. NaN if all labels of the query are positive, or none is.
@@ -175,7 +175,7 @@ def pr_auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
     The trapezoidal area is another, which is too high between far points of the curve.
 
     Args:
-        rel: The least label that is positive.
+        rel: The minimum label that is positive.
 
     Returns:
         (Q,), in (0, 1], about P / (P + N) for scores without information. NaN if the query has no positive label.
@@ -194,7 +194,7 @@ def log_loss(block: RatingsBlock, *, rel: float = 1) -> Floats:
     Predictions within 2.2e-16 of 0 or 1 are taken for as far from them, as in scikit-learn.
 
     Args:
-        rel: The least label that is positive.
+        rel: The minimum label that is positive.
 
     Returns:
         (Q,), in nats, 0 or more, lower is better. NaN if a query has no pair.
@@ -211,7 +211,7 @@ def brier(block: RatingsBlock, *, rel: float = 1) -> Floats:
     Formula: mean (prediction - label)², the label 1 for positives and 0 for negatives.
 
     Args:
-        rel: The least label that is positive.
+        rel: The minimum label that is positive.
 
     Returns:
         (Q,) scores in [0, 1], lower is better. NaN if a query has no pair.
@@ -235,7 +235,7 @@ def calibration_error(block: RatingsBlock, *, bins: float = 15, binning: Binning
         bins: Into how many bins predictions are sorted, at least 1.
         binning: `width`, bins of equal width from 0 to 1, each with its upper end; or `mass`, of as many pairs each,
             where equal predictions stay together. Pooled, they are bins of all pairs.
-        rel: The least label that is positive.
+        rel: The minimum label that is positive.
 
     Returns:
         (Q,) scores in [0, 1], lower is better. NaN if a query has no pair.
@@ -260,10 +260,10 @@ class RatingsBlock:
 
     Attributes:
         query_ids: (Q,) the queries' ids, str.
-        ratings: (P, Q) what each query (user) rated, NaN where padded.
-        predictions: (P, Q) what the model predicted for the same pair, NaN where padded.
+        ratings: (P, Q) what each query (user) rated, NaN if padded.
+        predictions: (P, Q) what the model predicted for the same pair, NaN if padded.
         n_pairs: (Q,) pairs that have both.
-        weights: (P, Q) what each pair weighs, 0 where padded; None if all weigh 1.
+        weights: (P, Q) what each pair weighs, 0 if padded; None if all weigh 1.
     """
 
     query_ids: npt.NDArray[np.object_]
@@ -283,7 +283,7 @@ class RatingsBlock:
         return (~np.isnan(self.ratings)).astype(np.float64) if self.weights is None else self.weights
 
     def sum(self, values: Floats) -> Floats:
-        """Return the (Q,) weighted sums of (P, Q) values, which are 0 where padded."""
+        """Return the (Q,) weighted sums of (P, Q) values, which are 0 if padded."""
         return sum_down(values if self.weights is None else values * self.weights)
 
     def mean(self, values: Floats) -> Floats:
@@ -302,14 +302,14 @@ def squared_errors(block: RatingsBlock) -> Floats:
 
 
 def log_losses(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """Return the (P, Q) logarithmic losses, 0 if padded. Errors are those of `log_loss`."""
+    """Return the (P, Q) logarithmic losses, 0 if padded. Raises the errors of `log_loss`."""
     likely = np.clip(_probabilities(block), _LEAST, 1 - _LEAST)
     losses = -np.log(np.where(block.ratings >= rel, likely, 1 - likely))
     return np.where(np.isnan(block.ratings), 0.0, losses)
 
 
 def squared_gaps(block: RatingsBlock, *, rel: float = 1) -> Floats:
-    """Return (P, Q) values (prediction - label)², 0 if padded. Errors are those of `brier`."""
+    """Return (P, Q) values (prediction - label)², 0 if padded. Raises the errors of `brier`."""
     return _gaps(block, rel) ** 2
 
 

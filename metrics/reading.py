@@ -2,10 +2,10 @@
 
 A reader who has read rank i goes on to the next with a chance C(i); the weight of a rank is the chance that it is read,
 over the ranks that are read on average. A document gains grade / max_grade, and an unjudged one nothing. The evaluation
-passes the greatest grade of the dataset's judgments as `max_grade` unless the measure names one. A grade above it
+passes the maximum grade of the dataset's judgments as `max_grade` unless the measure names one. A grade above it
 raises ValueError.
 
-Where grades become probabilities, `max_grade` is the grade of a perfect document. The evaluation passes the greatest
+Where grades become probabilities, `max_grade` is the grade of a perfect document. The evaluation passes the maximum
 grade of the dataset's judgments (1 where none is above 0, for then nothing is gained) unless the measure names one, so
 that it never depends on a block. A grade above it raises ValueError.
 
@@ -47,7 +47,7 @@ def sdcg(block: JudgedBlock, *, k: int, max_grade: float | None = None) -> Terms
 
     Args:
         k: Ranks to count.
-        max_grade: The grade that gains 1; by default an evaluation's greatest.
+        max_grade: The grade that gains 1; by default the evaluation's maximum.
 
     Returns:
         (Q,) scores in [0, 1], never NaN.
@@ -71,7 +71,7 @@ def insq(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
     Args:
         t: The gain that the reader wants, above 0.5.
         k: Ranks that are read at most; None for a list without end.
-        max_grade: The grade that gains 1; by default an evaluation's greatest.
+        max_grade: The grade that gains 1; by default the evaluation's maximum.
 
     Returns:
         (Q,) scores in [0, 1], never NaN.
@@ -98,7 +98,7 @@ def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
     Args:
         t: The gain that the reader wants, above 0.5.
         k: Ranks that are read at most; None for a list without end.
-        max_grade: The grade that gains 1; by default an evaluation's greatest.
+        max_grade: The grade that gains 1; by default the evaluation's maximum.
 
     Returns:
         (Q,) scores in [0, 1], never NaN.
@@ -140,7 +140,7 @@ def bpm(block: JudgedBlock, *, k: int, t: float = 1.0, max_grade: float | None =
     Args:
         k: Ranks that are read at most.
         t: The gain with which the reader stops, above 0.
-        max_grade: The grade that gains 1; by default an evaluation's greatest.
+        max_grade: The grade that gains 1; by default the evaluation's maximum.
 
     Returns:
         (Q,) scores in [0, 1], never NaN.
@@ -177,7 +177,7 @@ def nearly_err(
             `geometric` NERR10, p^(i - 1); `inverse_square` NERR11, as insq, (2t / (i + 2t - 1))².
         p: persistence, the chance of reading on, in (0, 1), for `geometric`.
         t: The gain that the reader wants, above 0.5, for `inverse_square`.
-        max_grade: The grade that gains 1; by default an evaluation's greatest.
+        max_grade: The grade that gains 1; by default the evaluation's maximum.
 
     Returns:
         (Q,) scores in [0, 1], never NaN.
@@ -284,8 +284,8 @@ def rbp(
         p: Persistence, the probability of reading on, in (0, 1).
         k: Number of ranks to count. None counts all.
         gain: `binary` is 1 for a relevant document; `graded` is grade / max_grade.
-        rel: Minimum grade of a relevant document, for the binary gain.
-        max_grade: The grade that gains 1, for the graded gain; by default an evaluation's greatest.
+        rel: Minimum grade of a relevant document (binary gain).
+        max_grade: The grade that gains 1, for the graded gain; by default the evaluation's maximum.
 
     Returns:
         (Q,) scores in [0, 1], never NaN.
@@ -312,15 +312,15 @@ def rbp_resid(
 
     Formula: 1 - (1 - p) Σ p^(rank - 1) of the judged documents.
 
-    All ranks together weigh 1, and those below rank i weigh p**i. Nothing is known of the unjudged documents (negative
-    grades included) nor of what would stand below the list: each judged document adds the weight of the ranks between
+    All ranks together weigh 1, and those below rank i weigh p**i. The unjudged documents (negative grades included)
+    and the documents below the list are unknown: each judged document adds the weight of the ranks between
     the judged one before it and itself, and what is below the last of them is added in the end.
 
     Args:
         p: Persistence, the probability of reading on, in (0, 1).
         k: Number of ranks to count. None counts all.
         below: `counted` is the definition; `if_unjudged` is trec_eval 10's form, in which a list without unjudged
-            documents has no residual, not even what would stand below it.
+            documents has no residual, not even for what would follow it.
 
     Returns:
         (Q,) scores in [0, 1], never NaN; by definition 1 where nothing was retrieved.
@@ -357,7 +357,7 @@ def err(
     Args:
         k: Number of ranks to count. None counts all.
         grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
-        max_grade: The maximum grade, for `exponential`; by default an evaluation's greatest.
+        max_grade: The maximum grade, for `exponential`; by default the evaluation's maximum.
         continuation: The chance that an unsatisfied reader goes on, in (0, 1]; 1 is the usual ERR.
 
     Returns:
@@ -399,7 +399,7 @@ def nerr(
     Args:
         k: Ranks to count in both lists; None counts all.
         grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
-        max_grade: The maximum grade, for `exponential`; by default an evaluation's greatest.
+        max_grade: The maximum grade, for `exponential`; by default the evaluation's maximum.
         continuation: The chance that an unsatisfied reader goes on, in (0, 1].
 
     Returns:

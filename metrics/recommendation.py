@@ -38,8 +38,8 @@ def novelty(
 
     Formula: mean log2(queries that consumed anything / queries that consumed the document).
 
-    A document that c of U queries consumed before tells log2(U / c) bits. One that nobody consumed counts as if one
-    query had (as in RecTools): its information would be infinite, and with it the mean. Elliot gives it the greatest
+    A document that c of U queries consumed before tells log2(U / c) bits. One that no query consumed counts as if one
+    query had (as in RecTools): its information would be infinite, and with it the mean. Elliot gives it the maximum
     information of the documents consumed, which is the same wherever some document was consumed once.
 
     Args:
@@ -48,7 +48,7 @@ def novelty(
             the document); `interactions`, all interactions (the chance that one of them is with it).
 
     Returns:
-        (Q,), bits, 0 or more. NaN if nothing was recommended, and everywhere if nobody consumed anything.
+        (Q,), bits, 0 or more. NaN if nothing was recommended, and everywhere if no query consumed anything.
 
     Reference:
         Zhou et al. 2010, doi:10.1073/pnas.1000488107, surprisal; `interactions` is the free discovery of Vargas &
@@ -63,14 +63,14 @@ def novelty(
 def efd(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
     """Compute the expected free discovery: the discounted self-information of relevant documents, in bits.
 
-    Formula: Σ log2(interactions / those with the document) / log2(rank + 1) where relevant / Σ 1 / log2(rank + 1).
+    Formula: Σ log2(interactions / interactions with it) / log2(rank + 1) where relevant / Σ 1 / log2(rank + 1).
 
     Args:
         k: Number of ranks to count. None counts all.
         rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,), bits, 0 or more. NaN if nothing was recommended, and everywhere if nobody consumed anything.
+        (Q,), bits, 0 or more. NaN if nothing was recommended, and everywhere if no query consumed anything.
 
     Reference:
         Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EFD`.
@@ -89,7 +89,7 @@ def epc(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Float
         rel: Minimum grade of a relevant document.
 
     Returns:
-        (Q,) scores in [0, 1]. NaN if nothing was recommended, and everywhere if nobody consumed anything.
+        (Q,) scores in [0, 1]. NaN if nothing was recommended, and everywhere if no query consumed anything.
 
     Reference:
         Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EPC`.
@@ -135,14 +135,14 @@ def tail_share(
     Formula: documents of the long tail / min(k, n).
 
     With the documents consumed in descending order of popularity, the head is the fewest that leave at most the share
-    `tail` of all interactions to the others; the others are the tail, and so is what nobody consumed. Of the documents
-    as popular as the head's last, each is of the tail by the share that the head leaves out: no order of ids decides.
+    `tail` of all interactions to the others; the others are the tail, and so is what no query consumed. Of documents as
+    popular as the head's last, each is of the tail by the share that the head leaves out: no order of ids decides.
 
     Args:
         k: Number of ranks to count. None counts all.
         tail: How much is the tail's, in (0, 1).
         of: What it is a share of: `interactions`, as above (Elliot); `documents`, so that the tail is that share of the
-            documents consumed, rounded down and at least one (RecBole, in which what nobody consumed is not tail).
+            documents consumed, rounded down and at least one (RecBole, in which what no query consumed is not tail).
 
     Returns:
         (Q,) scores in [0, 1]. NaN if nothing was recommended.
@@ -161,7 +161,7 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
 
     A relevant document at rank r, whose popularity is the m-th greatest, adds max(m - r, 0) / n, n being the documents
     of the catalogue: it is expected at rank m, as everyone else's. Equally popular documents have one m; one that
-    nobody consumed before has m = n + 1, as nobody would be given it. What is not relevant adds 0.
+    no query consumed before has m = n + 1, as if no query got it. What is not relevant adds 0.
 
     Args:
         k: Number of ranks to count. None counts all.

@@ -3,7 +3,7 @@
 The set is the first k documents, or everything retrieved where no cutoff is given. A query that retrieved nothing has
 an empty set, which holds no relevant document: precision 0, as in trec_eval.
 
-Counts are exact integers held as floats, and never NaN where they need no more than judgments and a ranking.
+Counts are exact integers held as floats, and never NaN if they need no more than judgments and a ranking.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def mar(block: JudgedBlock, *, k: int, rel: float = 1, at: Literal["ranks", "hit
     Args:
         k: Ranks to count.
         rel: Minimum grade of a relevant document.
-        at: `ranks` is the mean over all k ranks, so that a document counts for more, the higher it stands; `hits` adds
-            up the recall at the ranks of relevant documents alone and divides by min(R, k), whatever their ranks.
+        at: `ranks` is the mean over all k ranks, so that a document counts for more, the higher its rank; `hits` adds
+            up the recall at the ranks of relevant documents alone and divides by min(R, k).
 
     Returns:
         (Q,) scores in [0, 1]. NaN if the query has no relevant document.

@@ -4,7 +4,7 @@ No order of them is the ranking's own. A block knows for every judged document t
 the unjudged documents of a group take the ranks that are left.
 
 Where a document's term depends on its own rank and grade alone, it adds the mean of its term over the ranks of its
-group. For average precision, reciprocal rank and success it also matters which documents stand above; there the mean
+group. For average precision, reciprocal rank and success the documents above matter, too, so the mean
 follows from how many relevant documents a group has among how many.
 """
 
@@ -61,7 +61,7 @@ def shuffled(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
 def _drawn(group: Ints, place: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
     """Return (N,) random positions of documents in their groups, from 0. All orders are equally likely.
 
-    `place` is how many documents of its group stand before each, `sizes` how many documents each group has. A group of
+    `place` is how many documents of its group precede each, `sizes` how many documents each group has. A group of
     a thousand documents of which a few are judged is not sorted: theirs are places drawn, and drawn again until no two
     are the same.
     """

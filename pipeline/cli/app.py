@@ -28,7 +28,7 @@ _INTERRUPTED = 130  # the exit code
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its code. `arguments` are by default those of the process."""
+    """Run the command line and exit with its code. `arguments` are by default the arguments of the process."""
     _prepare()
     with _ending_at_once():
         from rankledger.pipeline.cli.commands import run  # takes a tenth of a second

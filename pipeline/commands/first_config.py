@@ -64,7 +64,7 @@ class DatasetDraft:
 
 @dataclass
 class Draft:
-    """What the config will say, and the use of each file."""
+    """Contents of the config to write, and the use of each file."""
 
     name: str
     datasets: list[DatasetDraft] = field(default_factory=list)

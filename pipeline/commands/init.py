@@ -1,4 +1,4 @@
-"""`rankledger init`: a first config for the files of a folder, validated before it is written.
+"""First config for the files of a folder, validated before it is written: `rankledger init`.
 
 Files without a place are comments at the end of the config, with the reason.
 """

@@ -1,6 +1,6 @@
 """Reproduction of a record from its inputs.
 
-Settings are those of the manifest. The output cache, MLflow and gates are not used.
+Settings come from the manifest. The output cache, MLflow and gates are not used.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Waive(Section):
 
 
 class Looks(Section):
-    """How many changed outputs a gate may look at, and its error over all of them."""
+    """Number of changed outputs that a gate may look at, and its error over all of them."""
 
     changed_outputs: Whole = Field(ge=1, le=10_000)
     """Number of outputs of a model on a dataset that differ in their scores; an output seen before is no new look.

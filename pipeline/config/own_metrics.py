@@ -184,7 +184,7 @@ class _OwnFunction:
         wrong = np.isinf(values) | (values < minimum - _slack(minimum)) | (values > maximum + _slack(maximum))
         if wrong.any():
             ends = f"{minimum:g} to {maximum:g}"
-            advice = "return NaN where it is undefined, or give its Metric another range"
+            advice = "return NaN if it is undefined, or give its Metric another range"
             raise MetricError(f"returned {values[wrong][0]:g}, and its range is {ends}; {advice}")
         return np.clip(values, minimum, maximum)
 
@@ -196,7 +196,7 @@ class _OwnSum(_OwnFunction):
             raise MetricError(f"returned a {type(result).__name__}; return Terms, or remove @from_terms")
         if result.terms.shape != block.ranks.shape:
             shapes = f"terms of shape {result.terms.shape} for ranks of {block.ranks.shape}"
-            raise MetricError(f"returned {shapes}; return a term for each rank, 0 where padded")
+            raise MetricError(f"returned {shapes}; return a term for each rank, 0 if padded")
         return result
 
 

@@ -34,7 +34,7 @@ from rankledger.pipeline.config.yaml import Finding, KeyPath
 
 @dataclass(frozen=True)
 class Task:
-    """One model on one dataset."""
+    """Model on a dataset."""
 
     dataset: str
     model: str
@@ -249,7 +249,7 @@ def choose_names(
 def choose_measures(
     planning: Planning, path: KeyPath, lines: Sequence[str], datasets: Iterable[PlannedDataset]
 ) -> tuple[Measure, ...]:
-    """Return the measures of lines. Unknown measures and those without query scores are findings."""
+    """Return the measures of lines. Unknown measures, and measures without query scores, are findings."""
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     chosen = [choose_one_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
     return tuple(dict.fromkeys(measure for measures in chosen for measure in measures))

@@ -55,7 +55,7 @@ Family: TypeAlias = Literal["dataset", "measure"]
 
 
 class Comparison(Section):
-    """Which models are compared query by query, and how the differences are tested."""
+    """Settings for the comparison of models query by query, and for its tests."""
 
     baseline: Name | Annotated[tuple[Name, ...], Field(min_length=1)]
     """The model that all others are compared with, or several models: each dataset uses the first that has an output
@@ -175,7 +175,7 @@ class Conventions(Section):
 
 
 class Bootstrap(Section):
-    """How confidence intervals are drawn."""
+    """Settings for confidence intervals."""
 
     resamples: Whole = Field(10_000, ge=100, le=1_000_000)
     """Number of resamples of the queries, with replacement; at most 1,000,000, which take 16 MB per figure."""
@@ -190,7 +190,7 @@ class Bootstrap(Section):
 
 
 class Execution(Section):
-    """How the work is distributed; it never changes a figure."""
+    """Settings for workers and memory. They never change a value."""
 
     jobs: Jobs = -1
     """Number of workers, up to 1,000; -1 is one per CPU, -2 one fewer."""
@@ -220,7 +220,7 @@ class Execution(Section):
 
 
 class Tracking(Section):
-    """How evaluations are logged to MLflow."""
+    """Settings for logging to MLflow."""
 
     uri: str | None = Field(None, min_length=1)
     """The tracking store; by default that of `MLFLOW_TRACKING_URI`, or else `mlflow.db` in the runs folder. A relative
@@ -256,7 +256,7 @@ Ready: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_ready)]
 
 
 class Nightly(Section):
-    """What `rankledger nightly` waits for, and how long."""
+    """Settings for what `rankledger nightly` waits for, and how long."""
 
     wait: Duration = Field(timedelta(0), json_schema_extra={"default": "0"})
     """How long to wait for what is not ready, such as `90s`, `30m` or `2h`; `0` is not at all. An output that is still
@@ -479,7 +479,7 @@ class Defaults(Section):
 
 
 class ConfigFile(Config):
-    """All keys of a config file."""
+    """Keys of a config file."""
 
     extends: str | tuple[str, ...] | None = None
     """One or several files to build on: mappings merge key by key, null removes a key."""

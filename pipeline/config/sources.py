@@ -197,7 +197,7 @@ class PlannedDataset:
 
 @dataclass(frozen=True)
 class Replicate:
-    """One training of a model, named by its seed for example."""
+    """Training of a model, named by its seed for example."""
 
     model: str
     name: str
@@ -358,7 +358,7 @@ class DatasetDefaults(Section):
 
 
 class Dataset(DatasetDefaults):
-    """Queries and what is known of them: judgments of documents, or ratings; or external scores, or logs."""
+    """Queries with judgments of documents, ratings, external scores or logs."""
 
     shorthand: ClassVar = {"type": "null"}
 
@@ -402,7 +402,7 @@ Outputs: TypeAlias = Annotated[
 
 
 class Promote(Section):
-    """Which alias of MLflow's model registry moves to the version that made the model's outputs, and when."""
+    """Alias of MLflow's model registry that moves to the version which made the model's outputs."""
 
     model: str = Field(pattern=r"^models:/[^/:@\x00-\x1f]+$")
     """The registered model, such as `models:/ranker`. The model's `model_uri` names its version by number, such as

@@ -96,7 +96,7 @@ class Share(float):
 
 
 def format_duration(duration: timedelta) -> str:
-    """Return a duration in the greatest unit that gives a whole number."""
+    """Return a duration in the largest unit that gives a whole number."""
     seconds = round(duration.total_seconds())
     for unit, size in (("h", 3600), ("m", 60)):
         if seconds and seconds % size == 0:

@@ -1,6 +1,6 @@
 """YAML text as plain values with their line numbers.
 
-Dates are texts, and numbers that YAML 1.1 reads otherwise than people do are rejected: `017`, `1:30`, `2024_01`.
+Dates are texts, and numbers that YAML 1.1 reads in a surprising way are rejected: `017`, `1:30`, `2024_01`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Known documents of a dataset by number, and their features: columns that hold categories or vectors.
 
-Documents are numbered: those of the documents table, then others that were consumed before, then, for each model,
+Documents are numbered: first the documents table, then other documents that were consumed before, then per model the
 others that it recommends.
 
 A text holds categories with bars between them (`Action|Comedy`), a whole number is one category, a list of either holds

@@ -1,4 +1,4 @@
-"""Scores that are not computed from judgments: per-query scores of other tools, and those of logs.
+"""Scores that are not computed from judgments: per-query scores of other tools, and scores of logs.
 
 A file is wide (a row per query, a column per score, in JSON `{query: {score: number}}`) or long (columns `measure` and
 `value`, as `trec_eval -q` prints). Results of other tools, such as an Inspect log, are read sample by sample. A missing

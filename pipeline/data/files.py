@@ -96,7 +96,7 @@ class Digest:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file and its filesystem."""
+    """File and its filesystem."""
 
     path: str  # as people write it, a path or a URL
     filesystem: Any  # None for standard input and pipes, which can be read but once

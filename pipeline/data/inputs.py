@@ -1,4 +1,4 @@
-"""All inputs of a plan, read as many at a time as fit into memory."""
+"""Inputs of a plan, read as many at a time as fit into memory."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Gates: verdicts from figures and earlier evaluations."""
+"""Gates: verdicts from values and earlier evaluations."""

@@ -29,15 +29,15 @@ _HIGHEST = 1 - 1e-12  # beyond it no resample is left outside anyway, and the ta
 
 
 def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRule:
-    """Return the rule by which intervals of these figures hold jointly.
+    """Return the rule by which intervals of these values hold jointly.
 
-    Over each resample the figures' distances from their estimates, in standard errors, have a maximum. An interval
+    Over each resample the values' distances from their estimates, in standard errors, have a maximum. An interval
     reaches the quantile c of these maxima in standard errors, or BCa's counterpart of that level. Figures that move
     together, such as a slice and `all`, cost less than by Bonferroni's correction, which applies if one of the models
     has replicates.
 
     Args:
-        figures: Figures that share B resamples. A resample that leaves a figure undefined counts as infinitely far.
+        figures: Figures that share B resamples. A resample that leaves a value undefined counts as infinitely far.
         rule: Method of the intervals, with their joint coverage.
 
     Reference:
@@ -119,7 +119,7 @@ _MOST_DIGITS = 15
 
 @dataclass(frozen=True)
 class Limit:
-    """Value that a figure must be above, or below."""
+    """Limit that a value must be above, or below."""
 
     value: float
     least: bool = True
@@ -183,7 +183,7 @@ class CrashCount:
 
 
 def is_enough(figure: Resampled) -> bool:
-    """Return whether a figure has enough clusters for its resamples to decide."""
+    """Return whether a value has enough clusters for its resamples to decide."""
     return figure.mark == "" and figure.n_clusters >= LEAST_CLUSTERS
 
 
@@ -468,7 +468,7 @@ def _failing_errors(
 ) -> Mapping[tuple[str, str], float] | None:
     """Return the error of the end that decides a failure, by task. None if it needs no correction.
 
-    The error of the gate is divided by its outputs, and that of an output by its lines, so that the errors of an
+    The error of the gate is divided by its outputs, and the error of an output by its lines, so that the errors of an
     output's looks add up to its part. Max t would need hundreds of times as many resamples at these levels, to save
     little.
     """

@@ -1,4 +1,4 @@
-"""Kinds of gates: differences to a baseline, limits of figures, and counts of queries that lost much."""
+"""Kinds of gates: differences to a baseline, limits of values, and counts of queries that lost much."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _list_limits(gate: PlannedGate) -> tuple[Limit, ...]:
 
 
 class LimitGate(GateJudge):
-    """Gate that requires the interval of a figure to be within limits."""
+    """Gate that requires the interval of a value to be within limits."""
 
     def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
         checks = []

@@ -61,7 +61,7 @@ class Verdict:
             `on_inconclusive`, `fail_after` and a waiver.
         reason: One sentence that says why.
         reference: Model that it was compared with, with the id of another record. None for a limit.
-        estimate: Value that was judged: an oriented difference, a figure, a count or a share.
+        estimate: Value that was judged: an oriented difference, a value, a count or a share.
         ci_low: Lower end of its interval.
         ci_high: Upper end.
         limit: Limit in the same unit.
@@ -72,7 +72,7 @@ class Verdict:
             the root of their number. None if no number would.
         nights: Number of evaluations in a row that failed, including this one.
         mark: `sparse`, `degenerate`, or empty.
-        failing_error: Maximum rate at which the true figure lies beyond the end that decides a failure, if several
+        failing_error: Maximum rate at which the true value lies beyond the end that decides a failure, if several
             lines, looks or other gates make that rarer than beyond the other end.
         looks: Number of looks spent. None without `looks`, or if unknown.
         details: Basis of the reason: the level of the interval if it is not the tables', its reliability, changes,

@@ -1,4 +1,4 @@
-"""Changes between two evaluations: queries, documents, definitions, figures and environments."""
+"""Changes between two evaluations: queries, documents, definitions, values and environments."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def digest_inputs(
 
 
 def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
-    """Return (Q,) scores, NaN for queries that are in no mean, such as those without output under `skip`."""
+    """Return (Q,) scores, NaN for queries that are in no mean, such as queries without output under `skip`."""
     return np.where(missing, np.nan, scores) if missing_queries == "skip" else scores
 
 
@@ -180,7 +180,7 @@ def changed_queries(
 
 
 def most_changed(change: Floats, top: int) -> list[int]:
-    """Return the indices of at most `top` changed queries, the greatest change first. NaN is no change."""
+    """Return the indices of at most `top` changed queries, the largest change first. NaN is no change."""
     sizes = np.abs(np.nan_to_num(change, nan=0.0))
     order = np.argsort(-sizes, kind="stable")[:top]
     return [int(place) for place in order if sizes[place] > 0]
@@ -252,7 +252,7 @@ _COMPUTING = ("rankledger", "numpy", "pyarrow")  # the packages that a figure ca
 
 
 def other_versions(before: Environment, after: Environment) -> Iterator[str]:
-    """Yield changed versions that figures can depend on, such as `numpy 2.4.6 → 2.3.5`."""
+    """Yield changed versions that values can depend on, such as `numpy 2.4.6 → 2.3.5`."""
     versions = [
         {name: str(environment.packages.get(name, "none")) for name in _COMPUTING}
         | {

@@ -57,10 +57,10 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison.
+    """Side of a comparison.
 
     Attributes:
-        reference: Reference as it was written.
+        reference: Reference as written.
         evaluation_id: Record id.
         record: Record folder.
         created: Time of the evaluation, ISO 8601.
@@ -82,7 +82,7 @@ class Side:
 
 @dataclass(frozen=True)
 class RecordPair:
-    """Two records that are compared.
+    """Pair of records that are compared.
 
     Attributes:
         base: Record to compare with.
@@ -100,8 +100,8 @@ class DatasetFigure(ModelPair):
     """Figure of a measure that has no scores per query.
 
     Attributes:
-        before: Base's figure. None if undefined.
-        after: Candidate's figure. None if undefined.
+        before: Base's value. None if undefined.
+        after: Candidate's value. None if undefined.
     """
 
     before: float | None
@@ -110,7 +110,7 @@ class DatasetFigure(ModelPair):
 
 @dataclass(frozen=True)
 class ChangePart:
-    """Part of a figure's change.
+    """Part of a value's change.
 
     Attributes:
         causes: Causes, several if they cannot be separated.
@@ -125,11 +125,11 @@ class ChangePart:
 
 @dataclass(frozen=True)
 class ChangeSplit(ModelPair):
-    """Parts of a figure's change, if judgments, queries or definitions changed too.
+    """Parts of a value's change, if judgments, queries or definitions changed too.
 
     Attributes:
-        before: Base's recorded figure.
-        after: Candidate's figure.
+        before: Base's recorded value.
+        after: Candidate's value.
         change: Oriented difference, the sum of the parts.
         parts: Parts in the order of the steps.
     """
@@ -141,9 +141,9 @@ class ChangeSplit(ModelPair):
 
 
 def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.0) -> tuple[ChangePart, ...]:
-    """Return the parts of a change, which add up to the last figure less the first.
+    """Return the parts of a change, which add up to the last value less the first.
 
-    The steps before and after an unknown figure are one part with several causes. `sign` is -1 if lower is better.
+    The steps before and after an unknown value are one part with several causes. `sign` is -1 if lower is better.
 
     Reference:
         Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition the joint
@@ -169,7 +169,7 @@ class ComparisonReport:
     Attributes:
         records: Records that are compared, one pair unless a reference means another record for each model.
         unlike: Differences of judgments, queries and definitions, a line each.
-        moved: True if any score of a common query, or any figure, changed.
+        moved: True if any score of a common query, or any value, changed.
         comparisons: Paired differences of every dataset, slice, measure and pair of models.
         leading: Measure for queries and slices, by dataset.
         slice_changes: Slices in which the change by it differs from the rest, for each pair of models.
@@ -257,7 +257,7 @@ class ComparisonReport:
 
     @property
     def parts(self) -> pd.DataFrame:
-        """A row per part of a figure's change: `causes` joined by ` + `, `amount` and `reason`."""
+        """A row per part of a value's change: `causes` joined by ` + `, `amount` and `reason`."""
         import pandas as pd
 
         names = ["dataset", "model", "baseline", "measure"]

@@ -31,7 +31,7 @@ Task = tuple[str, str]  # dataset, model
 
 @dataclass(frozen=True)
 class Night:
-    """Figure of a model on a dataset in one night. Values are None if there is no figure.
+    """Estimate of a model on a dataset in one night. Values are None if there is none.
 
     Attributes:
         date: Date that was given, or else the day on which the evaluation began, in UTC.
@@ -76,7 +76,7 @@ class Series(SeriesSteps):
     Attributes:
         dataset: Dataset name. `*` for the mean of all datasets.
         model: Model name.
-        nights: Nights, oldest first. At least one has a figure.
+        nights: Nights, oldest first. At least one has a value.
     """
 
     dataset: str
@@ -90,7 +90,7 @@ class History:
 
     Attributes:
         name: Evaluation name.
-        measure: Measure as it is written.
+        measure: Measure as written.
         direction: `higher` or `lower` if that is better, or `neither`.
         series: Series by dataset and model, in the order of the last evaluation.
         remarks: Lines about things that were left out.

@@ -1,6 +1,6 @@
 """Everything that an evaluation needs of earlier ones, and its changes since the last and the accepted one.
 
-A change is of one model on the queries of both. A figure is compared only if judgments, queries, definition and version
+A change is of one model on the queries of both. A value is compared only if judgments, queries, definition and version
 of rankledger are the same.
 """
 
@@ -123,7 +123,7 @@ def _warn_of_gone(gone: Mapping[str, Mapping[str, Evaluation]]) -> Iterator[Data
 
 
 def plan_changes(results: Sequence[Scores], resolver: BaselineResolver) -> Iterator[FigureChange]:
-    """Yield the changes of an evaluation since earlier records, without figures."""
+    """Yield the changes of an evaluation since earlier records, without values."""
     references = [*resolver.earlier()]
     for scores in results:
         for since, reference in references:

@@ -1,19 +1,19 @@
-"""Find steps of the level in a series of nightly figures.
+"""Find steps of the level in a series of nightly values.
 
-The figure of a night is a level, constant between steps, plus noise. Its standard deviation is the series' `noise`
+The value of a night is a level, constant between steps, plus noise. Its standard deviation is the series' `noise`
 times the night's standard error, usually far below it because nights share queries. The noise is estimated from the
 differences of successive nights, 15% of which may hold steps.
 
 The method is a multiscale likelihood-ratio test. Each interval of nights has the CUSUM statistic of a change at its
 most likely night, with every night weighted by its precision. An interval is significant if its statistic, less a
-penalty for the number of intervals of its length (Frick, Munk & Sieling 2014), exceeds the 95% quantile of the greatest
+penalty for the number of intervals of its length (Frick, Munk & Sieling 2014), exceeds the 95% quantile of the maximum
 statistic in series of independent, normal nights without a step. The intervals are nested grids, as in seeded binary
 segmentation (Kovács et al. 2023). The narrowest significant interval is taken first, and those that overlap it are
 dropped (Fryzlewicz 2024).
 
 Each night is clipped at the median of the nine nights around it ± 1.5 standard deviations of the noise, so that one or
 two odd nights are no step. The noise is a first-order autoregression. A change that is significant against such noise
-is a *step*, one that is significant only against independent noise is a *step or drift*. Nights that repeat the figure
+is a *step*, one that is significant only against independent noise is a *step or drift*. Nights that repeat the value
 of the night before count as one. If outputs last at least ten nights, or too few nights differ to estimate the noise,
 every change is a step.
 
@@ -51,7 +51,7 @@ class LevelChange:
         date: Most likely first night of the new level.
         earliest: Earliest possible first night.
         latest: Latest possible first night.
-        n_nights: Number of nights of the new level that have a figure, until the next step, a break, or the last night.
+        n_nights: Number of nights of the new level that have a value, until the next step, a break, or the last night.
         before: Level until then, a mean weighted by precision.
         after: Level from then on.
         std_error: Standard deviation of the change, given the correlation of nights. 0 if there is no noise.
@@ -130,7 +130,7 @@ class SeriesSteps:
             are too few nights to tell steps.
         correlation: Correlation of successive nights, from 0 to 0.99, as a first-order autoregression. None if unknown.
         false_steps: Rate of false steps in series of about as many nights. Empty if there was no test.
-        n_different: Number of nights with different figures if `noise` is None.
+        n_different: Number of nights with different values if `noise` is None.
     """
 
     steps: tuple[LevelChange, ...]
@@ -197,7 +197,7 @@ def critical_excess(n_nights: int) -> float:
 
 
 def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats]:
-    """Return the greatest statistic of all intervals, less their penalties.
+    """Return the maximum statistic of all intervals, less their penalties.
 
     Args:
         figures: (B, n) series in rows, without breaks and repeated nights.
@@ -248,7 +248,7 @@ def _noise(differences: Sequence[Floats]) -> Floats:
 
 
 def _clip_outliers(figures: Floats, spread: Floats) -> Floats:
-    """Return (…, n) figures, clipped at `spread` from the median of the nights around.
+    """Return (…, n) values, clipped at `spread` from the median of the nights around.
 
     The spread is the night's own or, if greater, the median spread of those nights. Of two middle nights the nearer one
     counts, so that a step near the end of a series stays.

@@ -65,7 +65,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 def _quantile(a: float, b: float, p: float, q: float, guess: float) -> float:
     """Solve I(a, b) = `p` for ln(x / (1 - x)) by Newton's method on the logarithm of the smaller tail.
 
-    The logarithm is concave, so that from the left of the solution every step goes right and none overshoots. From the
+    The logarithm is concave, so every step from the left of the solution goes right and none overshoots. From the
     right a step goes left at most to where the line a ln x, which bounds the function from above, has the value.
     """
     if p > q:

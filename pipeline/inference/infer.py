@@ -1,4 +1,4 @@
-"""All result tables from scores, with one draw of resamples per dataset."""
+"""Result tables from scores, with one draw of resamples per dataset."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SUM = 8  # bytes
 
 @dataclass(frozen=True, eq=False)
 class FigureChange:
-    """Change of a model's figure since an earlier record. Its line has no figures before it is tested."""
+    """Change of a model's value since an earlier record. Its line has no values before it is tested."""
 
     line: ChangeSince
     measure: Measure
@@ -73,10 +73,10 @@ def infer(
     baselines: Sequence[Scores] = (),
     changes: Sequence[FigureChange] = (),
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, Sample], list[FigureChange], list[str]]:
-    """Resample every dataset once, and compute all tables but those of gates and earlier records.
+    """Resample every dataset once, and compute all tables except for gates and earlier records.
 
     Returns:
-        Tables by name, samples by dataset, the changes with their figures, and remarks on the slice search.
+        Tables by name, samples by dataset, the changes with their values, and remarks on the slice search.
     """
     conventions, confidence = config.conventions.resolved.conventions, config.bootstrap.confidence
     then = {(change.line.dataset, change.then.key): change.then for change in changes if change.then}

@@ -1,4 +1,4 @@
-"""Confidence intervals from resampled figures, marks of unreliable ones, and intervals for any sample size.
+"""Confidence intervals from resampled values, marks of unreliable ones, and intervals for any sample size.
 
 Reference:
     Efron & Tibshirani 1993, chapters 13 and 14; Davison & Hinkley 1997, chapter 5, for the basic interval.
@@ -39,7 +39,7 @@ _HALVINGS = 50
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Figure or difference of figures, with its resamples."""
+    """Value or difference of values, with its resamples."""
 
     estimate: float  # over the sample; NaN if undefined
     # the estimate from the rounded numbers, which alone can be compared with the resamples: equal is equal
@@ -55,7 +55,7 @@ class Resampled:
 
     @property
     def degrees(self) -> float:
-        """Degrees of freedom of the error: C - 1 for C clusters, unless the figure is pooled."""
+        """Degrees of freedom of the error: C - 1 for C clusters, unless the value is pooled."""
         return self.pooled_degrees or self.n_clusters - 1
 
     @cached_property
@@ -110,7 +110,7 @@ class Resampled:
     def std_error(self) -> float:
         """Standard deviation over the resamples, of families over replicates, too.
 
-        NaN if more than 1% of the resamples leave the figure undefined.
+        NaN if more than 1% of the resamples leave the value undefined.
         """
         if self.n_undefined > _MOST_UNDEFINED * len(self.resamples):
             return math.nan
@@ -180,14 +180,14 @@ class Resampled:
 def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[float | None, float | None]:
     """Return the ends of a confidence interval, (None, None) if there is none.
 
-    An undefined resample counts as the least for the lower end and as the greatest for the upper one. There is no
+    An undefined resample counts as the minimum for the lower end and as the maximum for the upper one. There is no
     interval if an end falls on an undefined resample.
 
     Args:
         resampled: Figure with its resamples.
         method: `percentile`, the quantiles of the resamples. `basic`, these mirrored at the estimate. `bca`, quantiles
             that are bias-corrected and accelerated. `bca+t`, the outer ends of BCa and Student's t within the range of
-            the figure, because BCa falls short on differences and t on skewed levels.
+            the value, because BCa falls short on differences and t on skewed levels.
         confidence: Coverage in (0, 1).
     """
     if not math.isfinite(resampled.estimate) or resampled.n_undefined == len(resampled.resamples):
@@ -210,7 +210,7 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
 def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
     """Return one end of an interval that is too far out for resamples. NaN for fewer than two clusters.
 
-    The end is that of Student's t, corrected for a long tail by the skewness terms of the Cornish–Fisher expansion. One
+    The end is from Student's t, corrected for a long tail by the skewness terms of the Cornish–Fisher expansion. One
     standard error is added to the skewness, because a sample that lacks the tail looks less skewed. `tail` is in (0,
     0.5).
 
@@ -239,7 +239,7 @@ def _skewness(resampled: Resampled) -> tuple[float, float]:
 
 
 def known(figure: float) -> float | None:
-    """Return the figure, None if it is undefined."""
+    """Return the value, None if it is undefined."""
     return figure if math.isfinite(figure) else None
 
 

@@ -1,6 +1,6 @@
 """Paired comparisons of two models on the same queries.
 
-The standard error is by cluster influences, which without clusters equals that of a paired t test.
+The standard error is by cluster influences, which without clusters equals the standard error of a paired t test.
 
 Reference:
     Noreen 1989, Computer-Intensive Methods for Testing Hypotheses, section 2.3, for the shift method; Smucker, Allan &

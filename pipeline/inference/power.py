@@ -180,7 +180,7 @@ class PowerPoint(ModelPair):
 
     Attributes:
         slice: `all`, or `column=value` of the queries table.
-        n_queries: Queries that are defined in both: those of the record, or an assumed number.
+        n_queries: Queries that are defined in both, in the record or as assumed.
         n_clusters: Clusters of these queries, or the queries if there are no clusters.
         power: Probability that they pass. None if nothing can be planned, or for fewer than 30 clusters.
         power_low: Lower end of its interval, because the standard deviation is an estimate.

@@ -30,14 +30,14 @@ class JointDifference:
 
 @dataclass(frozen=True, eq=False)
 class _BootstrapDistances:
-    """(B,) distances t* of resamples from the sample in their standard errors."""
+    """Distances t* of resamples from the sample in their standard errors, (B,)."""
 
     long: Floats  # (B,) to the side of its long tail; the queries have theirs on the other
     short: Floats  # (B,) to the other side
 
     @cached_property
     def ascending(self) -> tuple[Floats, Floats, Floats]:
-        """(B,) sorted distances: absolute, and to either side."""
+        """Sorted distances, absolute and to either side, (B,) each."""
         return np.sort(np.maximum(self.long, self.short)), np.sort(self.long), np.sort(self.short)
 
     def p_value(self, found: _TestedDifference) -> float:
@@ -76,7 +76,7 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
     """Compute intervals and p-values of all pairs at once, by max |t*| in a single step.
 
     t* is the distance of a resample's difference from the sample's, in standard errors of that resample. c is the
-    quantile of the greatest |t*| of the pairs, and an interval reaches c standard errors. A resample without spread is
+    quantile of the maximum |t*| of the pairs, and an interval reaches c standard errors. A resample without spread is
     infinitely far. A difference with many of them, because fewer than about seven queries differ, is left out, or it
     would widen all other intervals without end.
 

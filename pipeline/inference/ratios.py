@@ -46,7 +46,7 @@ class RatioEstimate:
 
     @property
     def numerators(self) -> Floats:
-        """(S, C) numerators of each cluster, computed at each access because there are many."""
+        """Numerators of each cluster, (S, C), computed at each access because there are many."""
         added = self._added(slice(None))
         if self.clusters is None:
             return added
@@ -63,7 +63,7 @@ class RatioEstimate:
         return self.numerators
 
     def figure(self, numerators: Floats, denominators: Floats) -> Floats:
-        """Return the figure of (S, …) numerators and (…) denominators. NaN if nothing was counted."""
+        """Return the value of (S, …) numerators and (…) denominators. NaN if nothing was counted."""
         figures: Floats = self.aggregation.backward(divide(numerators, denominators))[0]
         return figures
 
@@ -77,7 +77,7 @@ class RatioEstimate:
 
     @property
     def influence(self) -> Floats:
-        """(C,) influence of each cluster by the infinitesimal jackknife. Sums to 0.
+        """Influence of each cluster by the infinitesimal jackknife, (C,). Sums to 0.
 
         Reference:
             Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of the transformation of the
@@ -86,7 +86,7 @@ class RatioEstimate:
         return self.compute_influence(self)
 
     def compute_influence(self, replicate: RatioEstimate) -> Floats:
-        """Return (C,) first-order influences of a replicate's clusters on the distance to this figure."""
+        """Return (C,) first-order influences of a replicate's clusters on the distance to this value."""
         sums, total = self.totals
         means = divide(sums, total)
         residuals = means[:, np.newaxis] * replicate.denominators
@@ -97,7 +97,7 @@ class RatioEstimate:
 
     @property
     def values(self) -> Floats:
-        """(C',) mean of each cluster that counts, by the last numerator if there are several."""
+        """Mean of each cluster that counts, (C',), by the last numerator if there are several."""
         counted = self.denominators > 0
         return divide(self.numerators[-1, counted], self.denominators[counted])
 
@@ -142,7 +142,7 @@ class QueryContributions:
         return scores
 
     def ratio(self, queries: Bools | None, clusters: Clusters | None) -> RatioEstimate:
-        """Return the figure over these queries (None for all) as sums over clusters."""
+        """Return the value over these queries (None for all) as sums over clusters."""
         denominators = self.denominators if queries is None else self.denominators * queries
         if not self.measure.has_slices and not np.array_equal(denominators, self.denominators):
             denominators = np.zeros_like(denominators)  # there is no figure of some of the queries
@@ -187,7 +187,7 @@ _ALIKE = 2.0  # one part of a variance counts as the greater if it is more than 
 
 @dataclass(frozen=True)
 class ComponentEstimates:
-    """Unbiased variance components of a figure. A component near 0 may be negative."""
+    """Unbiased variance components of a value. A component near 0 may be negative."""
 
     n_queries: int  # C, queries or clusters
     n_replicates: int  # R
@@ -237,7 +237,7 @@ class ReplicateEffects:
 
     @classmethod
     def of(cls, names: Sequence[str], cells: Floats) -> ReplicateEffects:
-        """Return the effects in a (C, R) table, whose mean is the figure up to a constant."""
+        """Return the effects in a (C, R) table, whose mean is the value up to a constant."""
         columns = cells.mean(axis=0)
         shifts = dict(zip(names, (columns - columns.mean()).tolist(), strict=True))
         return cls(shifts, estimate_components(cells).rest / len(cells) if min(cells.shape) > 1 else 0.0)
@@ -249,7 +249,7 @@ class ReplicateEffects:
 
 @dataclass(frozen=True)
 class TotalError:
-    """Error of a figure over further queries and further replicates."""
+    """Error of a value over further queries and further replicates."""
 
     queries: float  # standard error over C clusters, √(S² / C)
     degrees: float  # its degrees of freedom, C - 1 unless several datasets are pooled
@@ -259,9 +259,9 @@ class TotalError:
 
     @classmethod
     def of(cls, error: float, degrees: float, families: Sequence[ReplicateEffects]) -> TotalError:
-        """Return the error of a figure that is made of replicate sets.
+        """Return the error of a value that is made of replicate sets.
 
-        There is one set for a figure, two for a difference, one for a difference with paired replicates. A set of one
+        There is one set for a value, two for a difference, one for a difference with paired replicates. A set of one
         replicate adds nothing, because no claim is made beyond that replicate.
 
         Reference:
@@ -309,7 +309,7 @@ class TotalError:
 
 
 def mean_effects(figures: Sequence[Sequence[ReplicateEffects]]) -> tuple[ReplicateEffects, ...]:
-    """Return the effects on the mean of N figures over different queries, such as one model's on N datasets."""
+    """Return the effects on the mean of N values over different queries, such as one model's on N datasets."""
     n = len(figures)
     alike = len({tuple(tuple(sorted(family.shifts)) for family in families) for families in figures}) == 1
     if not alike:

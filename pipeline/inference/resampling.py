@@ -177,7 +177,7 @@ class ResampledSums:
 
 @dataclass(frozen=True, eq=False)
 class LargeSums:
-    """`ResampledSums` of so many clusters that their numbers are made and rounded in chunks."""
+    """Sums like `ResampledSums` of so many clusters that their numbers are made and rounded in chunks."""
 
     numbers: Callable[[Where], Floats]  # gives (N, c), the numbers of some clusters
     steps: Floats  # (N,) what they are rounded to
@@ -359,7 +359,7 @@ def seed_stream(stream: str) -> int:
 def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = None) -> Floats:
     """Round N columns of C finite numbers to a power-of-two step, so that no sum of C has 2**53 steps.
 
-    The step is at most 2**-52 of the greatest such sum: 2**-39 for scores in [0, 1] of 7,000 queries.
+    The step is at most 2**-52 of the largest such sum: 2**-39 for scores in [0, 1] of 7,000 queries.
 
     Args:
         columns: N columns of C finite numbers.

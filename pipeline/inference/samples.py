@@ -177,7 +177,7 @@ class Sample:
         return lacking
 
     def windows(self, n_figures: int) -> Iterator[Sample]:
-        """Yield this sample with windows of its resamples, as many as these figures leave room for."""
+        """Yield this sample with windows of its resamples, as many as these values leave room for."""
         if n_figures * self.n_resamples <= self._settings.together:
             yield self
             return
@@ -245,7 +245,7 @@ class Sample:
         return all(family is not None and family[0].shared_seeds for family in families)
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
-        """Return a model's (1 + B,) figures over the rounded sample and each resample."""
+        """Return a model's (1 + B,) values over the rounded sample and each resample."""
         return self._draw_ratio((model, measure, ALL)).figures
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
@@ -305,7 +305,7 @@ class Sample:
         return (pair.model, pair.measure, pair.slice), (pair.baseline, pair.measure, pair.slice)
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
-        """Return (Q,) scores whose plain mean the figure is, by sorted query id. None if it is no plain mean."""
+        """Return (Q,) scores whose plain mean the value is, by sorted query id. None if it is no plain mean."""
         return self._sort_scores(self._find_ratio((model, measure, slice)))
 
     def differences_of(self, pair: Pair) -> Floats | None:
@@ -527,7 +527,7 @@ def _find_range(pair: Pair) -> tuple[float, float]:
 
 
 def pool(figures: Sequence[Resampled]) -> Resampled:
-    """Return the unweighted mean of one figure over several datasets, each resampled by itself.
+    """Return the unweighted mean of one value over several datasets, each resampled by itself.
 
     Resamples of a dataset of C clusters vary by √((C - 1) / C) too little, so each dataset is scaled before the mean. A
     dataset of one cluster says nothing about its variance, and leaves every resample undefined.

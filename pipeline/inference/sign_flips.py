@@ -2,7 +2,7 @@
 
 Without a difference between the models every pattern of signs is equally likely. All patterns are counted if they are
 few, otherwise random ones, which are drawn once per dataset. A pair's statistic is |T(s)|, the difference of the two
-figures after each cluster with sign -1 exchanges its terms. A model's columns serve all its pairs, because Σ s·(a - b)
+values after each cluster with sign -1 exchanges its terms. A model's columns serve all its pairs, because Σ s·(a - b)
 is Σ s·a - Σ s·b.
 
 The statistic is divided by its standard deviation over all signs, so that pairs can be compared. Exchanges do not
@@ -89,7 +89,7 @@ class FlippedPair:
 
     @cached_property
     def slopes(self) -> Floats:
-        """(S + 1,) slope of T by each Σ s·(a - b), numerators first, where both models are alike."""
+        """Slope of T by each Σ s·(a - b) if both models are alike, (S + 1,), numerators first."""
         if self.is_plain:
             return np.array([1.0, 0.0])
         sums = (_stack_terms(self.ours) + _stack_terms(self.theirs)).sum(axis=1)
@@ -119,7 +119,7 @@ class FlippedPair:
 class FlippedPairs:
     """H pairs over the same clusters, K of which have signs. Small, because processes get a copy each.
 
-    `observed` (H,) are the statistics of the sample. `thresholds` (H,) are smaller by the greatest rounding error.
+    `observed` (H,) are the statistics of the sample. `thresholds` (H,) are smaller by the maximum rounding error.
     """
 
     def __init__(self, swaps: Sequence[FlippedPair], rows: Rows, shared: _SharedSums | None = None) -> None:
@@ -146,14 +146,14 @@ class FlippedPairs:
         self.thresholds: Floats = self.observed - np.array(errors) / self._deviations
 
     def statistics(self, signs: Signs) -> Floats:
-        """Return (H, B) statistics under (B, K) signs. NaN if a figure is undefined."""
+        """Return (H, B) statistics under (B, K) signs. NaN if a value is undefined."""
         return self.of(self._sums(signs, slice(None)))
 
     def all_statistics(self, *, _part: int = 1 << 16) -> Iterator[Floats]:
         """Yield (H, B) statistics under half of all patterns of K signs, the sample's first.
 
-        The other half are their opposites, which have the same statistics: the last cluster keeps the sign 1. Sums are
-        exact, so those of a pattern are those of its first signs plus those of its other signs.
+        The other half are their opposites, which have the same statistics: the last cluster keeps the sign 1. Sums
+        are exact, so a pattern has the sums of its first signs plus the sums of its other signs.
         """
         n_free = max(len(self._rounded) - 1, 0)
         n_first = min(n_free, max(_part // len(self._deviations), 1).bit_length() - 1)  # 512 kB stay in the cache
@@ -194,7 +194,7 @@ class _SharedSums:
 
 
 class _SignedColumns:
-    """N distinct columns of K clusters' terms in the sums of some figures. All sums of them are exact."""
+    """N distinct columns of K clusters' terms in the sums of some values. All sums of them are exact."""
 
     def __init__(self, ratios: Sequence[RatioEstimate], rows: Rows) -> None:
         columns = RatioColumns.of([*dict.fromkeys(ratios)])
@@ -204,7 +204,7 @@ class _SignedColumns:
         self._greatest = np.maximum([np.abs(column).max(initial=0.0) for column in numbers], columns.bounds)
 
     def errors(self, n_clusters: int) -> Floats:
-        """Return (N,) maximum rounding differences of two sums that are equal but for the signs."""
+        """Return (N,) maximum rounding differences of two sums that differ only in signs."""
         errors: Floats = self._greatest * n_clusters * len(self.rounded) * 2.0**-51
         return errors
 

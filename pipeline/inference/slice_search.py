@@ -121,7 +121,7 @@ def search_slices(
 def _p_value(
     test: _SliceTest, statistic: float, n_queries: int, stream: str, settings: Settings, alpha: float
 ) -> float:
-    """Return the p-value of the greatest statistic, or 1 as soon as it is certainly above `alpha`."""
+    """Return the p-value of the maximum statistic, or 1 once it is certainly above `alpha`."""
     n_reached, drawn = 0, 0
     while drawn < settings.resamples:
         some = replace(settings, resamples=min(_BATCH, settings.resamples - drawn))
@@ -207,7 +207,7 @@ class _SlicePieces:
         )
 
     def statistics(self, changes: Floats, sums: Floats | None, least: float) -> Floats:
-        """Return (S, B) sums of the slices over their standard errors, whatever the spread inside and outside."""
+        """Return (S, B) sums of the slices over their standard errors, for any spread inside and outside."""
         pieces = self.partition.sums(changes)
         totals: Floats = np.add.reduceat(pieces, self.begins, axis=0)
         pieces *= pieces * (1 - self.twice) if sums is None else pieces - self.twice * sums[self.units]
@@ -218,7 +218,7 @@ class _SlicePieces:
 
 @dataclass(frozen=True, eq=False)
 class _SliceTest:
-    """All slices, each tested against the rest of the queries."""
+    """Test of all slices, each against the rest of the queries."""
 
     partitions: Sequence[_SlicePartition]
     strata: Sequence[_PermutedStratum]
@@ -253,7 +253,7 @@ class _SliceTest:
         return (pieces.statistics(changes, sums, self.least) for pieces in self.pieces)
 
     def strongest(self, exact: Floats, others: Bools) -> tuple[int, float, bool] | None:
-        """Return the index of the slice with the greatest statistic, the statistic, and True if the rest is meant.
+        """Return the index of the slice with the maximum statistic, the statistic, and True if the rest is meant.
 
         The queries outside a slice have the same statistic with the other sign. Of equal ones, and of a slice and its
         rest, the one is taken that changed more by its queries among the (Q,) `others`, which are in no slice that was

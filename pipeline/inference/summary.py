@@ -61,7 +61,7 @@ def estimate(
 ) -> tuple[Estimate, ...]:
     """Return the summary of one dataset: per model a line per measure, then list measures, then slices.
 
-    There is no interval if a resample leaves the figure undefined, and none for a measure of a set of documents,
+    There is no interval if a resample leaves the value undefined, and none for a measure of a set of documents,
     because a resample holds only 63% of the queries.
     """
     lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
@@ -146,7 +146,7 @@ def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
 def replicate_estimates(
     results: Sequence[Scores], groups: Groups, conventions: Conventions
 ) -> Iterator[ReplicateEstimate]:
-    """Yield the figures of each replicate."""
+    """Yield the values of each replicate."""
     for one_seed in (replicate for scores in results for replicate in scores.replicates):
         figures = {
             measure: contributions_of(one_seed, row, one_seed.values[row], conventions)
@@ -162,7 +162,7 @@ def replicate_estimates(
 
 
 def variance_components(sample: Sample, results: Sequence[Scores]) -> Iterator[VarianceComponents]:
-    """Yield the variance components of figures with at least two replicates."""
+    """Yield the variance components of values with at least two replicates."""
     for scores in results:
         for measure in scores.measures:
             components = sample.components(scores.key, measure)
@@ -253,7 +253,7 @@ def with_ranks(
 ) -> tuple[Estimate, ...]:
     """Return the lines of the summary, with the models' ranks on all queries.
 
-    Models are ranked by the figures of the lines, even if they leave out different queries. A measure without a
+    Models are ranked by the values of the lines, even if they leave out different queries. A measure without a
     direction or without resamples ranks none.
     """
     measures = _ordering_measures(samples)
@@ -391,7 +391,7 @@ def rank_intervals(
     """Return the best and the worst possible rank of each of M models, jointly for all.
 
     One model is better than another if their difference is more than c standard errors from 0. c is the `confidence`
-    quantile over resamples of the greatest `|d* - d| / se*` of all pairs, widened to Student's t and by √(n / (n - 1)),
+    quantile over resamples of the maximum `|d* - d| / se*` of all pairs, widened to Student's t and by √(n / (n - 1)),
     by which resamples are too narrow. Equal models share their ranks. A difference that is the same in every resample
     counts if a sign test of so many clusters finds it. More than about 1,300 models are compared over fewer resamples,
     at least 500, so that time does not grow with the number of pairs.
@@ -400,15 +400,15 @@ def rank_intervals(
         figures: (M, 1 + B) over the sample and over the same resamples, greater is better.
         n_clusters: Effective number of clusters, of several datasets the minimum.
         confidence: Joint coverage of all intervals, in (0, 1).
-        unsure: (M, M) pairs in which neither model is better, whatever the resamples say. None if there are none.
+        unsure: (M, M) pairs in which neither model is better, for any resamples. None if there are none.
 
     Returns:
-        Two ranks by model, from 1 on. None if its figure is undefined, or if fewer than two models have one. A model
+        Two ranks by model, from 1 on. None if its value is undefined, or if fewer than two models have one. A model
         that is undefined over a resample alone may have any rank.
 
     Reference:
         Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006: ranks from simultaneous confidence intervals
-        of all differences, in one step. d* and d are figures of a resample and of the sample.
+        of all differences, in one step. d* and d are values of a resample and of the sample.
     """
     complete = np.isfinite(figures).all(axis=1)
     if complete.sum() < 2 or n_clusters < _FEWEST_CLUSTERS:

@@ -1,4 +1,4 @@
-"""Rows of the result tables. Differences are oriented: positive is better, whatever the measure's direction."""
+"""Rows of the result tables. Differences are oriented: positive is better for every direction of the measure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class OrderAgreement:
         tau: Kendall's tau-b of the two orders, in [-1, 1].
         tau_low: Minimum over all queries: (same - opposite - undecided) / pairs.
         tau_high: Maximum: (same - opposite + undecided) / pairs.
-        n_models: Models that have a figure by both.
+        n_models: Models that have a value by both.
         n_same: Pairs of models that both measures put in the same order.
         n_opposite: Pairs that they put in opposite orders.
         n_undecided: All other pairs.
@@ -93,7 +93,7 @@ _MOST_SHARE = 10.0  # of a change that is next to nothing any slice accounts for
 
 @dataclass(frozen=True)
 class ModelPair:
-    """Two models on a dataset by a measure.
+    """Pair of models on a dataset by a measure.
 
     Attributes:
         dataset: Dataset name.
@@ -116,12 +116,12 @@ class SliceChange(ModelPair):
         slice: `column=value`, or two of them joined by ` & `. `outside column=value` if all other queries changed more.
         n_queries: Queries of the slice that are defined in both.
         n_all: Queries that are defined in both.
-        before: Base's figure over the slice.
-        after: Candidate's figure over the slice.
+        before: Base's value over the slice.
+        after: Candidate's value over the slice.
         change: Oriented difference.
         share: Share of the slice in the summed change of all queries. None if that change is 0.
-        all_before: Base's figure over all queries.
-        all_after: Candidate's figure over all queries.
+        all_before: Base's value over all queries.
+        all_after: Candidate's value over all queries.
         statistic: Standard errors between the change and the change of the rest. Positive is better.
         p_value: P-value of no difference, corrected for all slices that were searched.
         p_least: Minimum p-value that this number of permutations can give.
@@ -154,19 +154,19 @@ Since: TypeAlias = Literal["previous", "accepted"]
 
 @dataclass(frozen=True)
 class ChangeSince:
-    """Change of a model's figure since an earlier record, over the queries of both: a row of `changes.csv`.
+    """Change of a model's value since an earlier record, over the queries of both: a row of `changes.csv`.
 
     Figures are None, and texts empty, if there are none.
 
     Attributes:
         dataset: Dataset name.
         model: Model name.
-        measure: Measure as it is written.
+        measure: Measure as written.
         since: `previous`, the record before this one, or `accepted`, the one that was accepted for the model.
         reference: Id of that record.
         date: Its night.
-        before: Model's figure there.
-        after: Model's figure now.
+        before: Model's value there.
+        after: Model's value now.
         difference: Oriented difference.
         ci_low: Lower end of the difference's confidence interval.
         ci_high: Upper end.
@@ -220,7 +220,7 @@ class ReplicateEstimate:
         dataset: Dataset name.
         model: Model name.
         replicate: Replicate name.
-        measure: Measure as it is written.
+        measure: Measure as written.
         estimate: Figure. None if undefined.
         n_missing: Judged queries without output.
     """
@@ -242,7 +242,7 @@ class VarianceComponents:
     Attributes:
         dataset: Dataset name.
         model: Model name.
-        measure: Measure as it is written.
+        measure: Measure as written.
         n_queries: Queries, or clusters.
         n_replicates: Replicates.
         queries: Variance between queries.
@@ -269,7 +269,7 @@ class VarianceComponents:
 
 
 def frame(kind: type[DataclassInstance], lines: Sequence[object]) -> pd.DataFrame:
-    """Return a row per object and a column per field, with NaN for missing figures."""
+    """Return a row per object and a column per field, with NaN for missing values."""
     import pandas as pd
 
     types = get_type_hints(kind)
@@ -297,20 +297,20 @@ class Estimate:
         dataset: Dataset name. `*` for the mean of all datasets.
         model: Model name.
         slice: `all`, or `column=value` of the queries table.
-        measure: Measure as it is written.
+        measure: Measure as written.
         estimate: Figure over the queries of the slice. None if undefined.
         ci_low: Lower end of the confidence interval.
         ci_high: Upper end.
-        std_error: Standard deviation over the resamples, or by the jackknife for a figure of a set.
+        std_error: Standard deviation over the resamples, or by the jackknife for a value of a set.
         n_queries: Judged queries of the slice.
         n_missing: Queries without output.
         n_undefined: Queries whose score is undefined.
         n_clusters: Clusters of the queries in the mean, or these queries if there are no clusters.
         mark: Reason why the interval is unreliable: `sparse` if a few clusters decide it (κ below 8), `degenerate` if
             all clusters are alike, otherwise empty.
-        ties_least: Minimum figure over all orders of tied documents. None if it was not asked for.
-        ties_expected: Mean figure over these orders.
-        ties_greatest: Maximum figure over these orders.
+        ties_least: Minimum value over all orders of tied documents. None if it was not asked for.
+        ties_expected: Mean value over these orders.
+        ties_greatest: Maximum value over these orders.
         rank_low: Best possible rank among the dataset's models, from 1, jointly for all models by one measure. None for
             slices and without ranks.
         rank_high: Worst possible rank.
@@ -350,15 +350,15 @@ _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not gre
 
 @dataclass(frozen=True)
 class Comparison(ModelPair):
-    """Two models on the same queries by one measure: a row of `comparisons.csv`.
+    """Pair of models on the same queries by one measure: a row of `comparisons.csv`.
 
     Figures are None if there are none.
 
     Attributes:
         slice: `all`, or `column=value` of the queries table.
-        estimate: Model's figure over the queries that are defined in both.
-        baseline_estimate: Baseline's figure over the same queries.
-        difference: Model's figure less the baseline's, the other way round if lower is better.
+        estimate: Model's value over the queries that are defined in both.
+        baseline_estimate: Baseline's value over the same queries.
+        difference: Model's value less the baseline's, the other way round if lower is better.
         ci_low: Lower end of the difference's confidence interval.
         ci_high: Upper end.
         std_error: Standard deviation of the difference over the resamples.
@@ -480,7 +480,7 @@ class PairedScores(ModelPair):
         before: (Q,) baseline's scores, NaN if undefined or left out of every mean.
         after: (Q,) model's scores.
         change: (Q,) oriented differences.
-        largest_changes: Queries that moved most, the greatest change first.
+        largest_changes: Queries that moved most, the maximum change first.
         record: Id of the baseline's record. Empty if it is the model's record.
         baseline_model: Name of the baseline in that record.
     """

@@ -131,7 +131,7 @@ def list_names(names: Iterable[str], most: int = _NAMED) -> str:
 def cause_table(groups: Iterable[Sequence[Verdict]], *, every: bool = False) -> Table:
     """Return a row per cause: its models, the worst result, its gates, its datasets and the reason.
 
-    With `every`, the reason has those of all verdicts, and their details.
+    With `every`, the reason has the reasons of all verdicts, and their details.
     """
     headers = ("model", "result", "gate", "dataset", "reason")
     rows = []

@@ -69,7 +69,7 @@ class Format:
 
 
 class Sample(NamedTuple):
-    """One sample of another tool's results."""
+    """Sample of another tool's results."""
 
     ids: Mapping[str, object]  # candidates for the query's id; `query_id` by default
     labels: Mapping[str, object]  # the task, the model and the like
@@ -139,7 +139,7 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class FilePart:
-    """One file of an input, or a part of it."""
+    """File of an input, or a part of it."""
 
     path: str
     format: Format

@@ -308,7 +308,7 @@ _EQUAL = 1e-12  # of the greater score: what is no difference
 def query_chart(pair: PairedScores) -> Chart | None:
     """Draw queries by their scores in the baseline and the model. None if no query is defined in both.
 
-    Of more than 500 queries, those with the largest changes and an evenly spaced sample of the others are drawn.
+    Of more than 500 queries, the largest changes and an evenly spaced sample of the others are drawn.
     """
     drawn = _chosen(pair)
     if not len(drawn):

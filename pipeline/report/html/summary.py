@@ -1,4 +1,4 @@
-"""The top of a page: verdict, leaderboards, and the standing of models."""
+"""The top of a page: verdict, leaderboards, worst slices and owners."""
 
 from __future__ import annotations
 

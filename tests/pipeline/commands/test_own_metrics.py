@@ -253,7 +253,7 @@ def test_a_value_error_fails_its_measure_alone(tmp_path):
         "return np.zeros(1)": "returned the shape (1,) for 2 queries",
         "return np.full(len(block.query_ids), 'x')": "returned an array of <U1",
         "return np.full(2, 1j)": "returned an array of complex128",
-        "return np.full(2, np.inf)": "returned inf, and its range is 0 to 1; return NaN where it is undefined",
+        "return np.full(2, np.inf)": "returned inf, and its range is 0 to 1; return NaN if it is undefined",
         "return np.full(2, -0.1)": "returned -0.1, and its range is 0 to 1",
         "block.ranks[0] = 1": "ValueError: assignment destination is read-only (clicks.py, line 9)",
         "raise KeyError('a\\nb')": "KeyError: 'a\\nb' (clicks.py, line 9)",
