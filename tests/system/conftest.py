@@ -20,7 +20,16 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
 _FIRST = (  # the files that take longest, so that several processes end together
-    *("test_faults", "test_page_looks", "test_kills", "test_screens", "test_outage", "test_github_night", "test_night"),
+    *(
+        "test_faults",
+        "test_page_looks",
+        "test_kills",
+        "test_permissions",
+        "test_screens",
+        "test_outage",
+        "test_github_night",
+        "test_night",
+    ),
     *("test_races", "test_reproduce", "test_large_page", "test_dask", "test_delivery", "test_database", "test_page"),
     "test_wheel",
     "test_promotion",
