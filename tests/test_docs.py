@@ -52,7 +52,7 @@ LLM = "docs/tutorial-language-models.md"
 MATCHING = "docs/matching.md"  # whose Python tests/agreement/test_coming_from.py runs
 SEQUELS = {README, TUTORIAL, RECOMMENDERS, OWN_METRICS, LLM}  # whose blocks build on one another
 DATE = "2026-11-20"
-EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}")
+EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}|\d{1,2} [A-Z][a-z]{2} \d\d:\d\d")  # or when it began
 
 
 def name_of(page: Path) -> str:
@@ -477,6 +477,12 @@ def test_lines_are_short(page):
 
     messages = "".join(code for name, code in blocks("text") if name == name_of(page)).splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith("|") and line not in messages] == []
+
+
+def test_a_change_has_at_most_25_words():
+    changes = re.findall(r"^- (.*?)(?=^- |^#|^$|\Z)", text_of("CHANGELOG.md"), re.DOTALL | re.MULTILINE)
+
+    assert [change for change in changes if len(change.split()) > 25] == []
 
 
 def test_nothing_of_the_machine_is_in_the_pages():
