@@ -479,12 +479,6 @@ def test_lines_are_short(page):
     assert [line for line in lines if len(line) > 120 and not line.startswith("|") and line not in messages] == []
 
 
-def test_a_change_has_at_most_25_words():
-    changes = re.findall(r"^- (.*?)(?=^- |^#|^$|\Z)", text_of("CHANGELOG.md"), re.DOTALL | re.MULTILINE)
-
-    assert [change for change in changes if len(change.split()) > 25] == []
-
-
 def test_nothing_of_the_machine_is_in_the_pages():
     for page in PAGES:
         found = re.search(rf"(?<![\w.])/(?:home|root|tmp|work)/|{re.escape(os.fspath(ROOT))}", page.read_text("utf-8"))
