@@ -83,7 +83,9 @@ class Profile:
 
     def conventions_of(self, metric: str) -> Conventions:
         """Return the conventions for a metric."""
-        return replace(self.conventions, ties=self.ties.get(metric, self.conventions.ties))
+        if metric not in self.ties:
+            return self.conventions
+        return replace(self.conventions, ties=self.ties[metric])
 
     def describe_difference(self, metric: str, measure: str) -> str:
         """Return the settings for the tool's own value of a measure, empty if the profile has them."""

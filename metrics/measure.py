@@ -16,7 +16,7 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
@@ -182,7 +182,7 @@ class Measure:
         """True if slices of the queries have an estimate. False if its sums need all queries."""
         return self.aggregation is not LINEARISED
 
-    @property
+    @cached_property
     def parameters(self) -> Mapping[str, Any]:
         """Values of all parameters that have an effect: written ones and defaults."""
         defaults = {name: parameter.default for name, parameter in self.metric.parameters.items()}

@@ -170,7 +170,11 @@ class Metric:
     def _types(self) -> Mapping[str, Any]:
         return typing.get_type_hints(self.function)
 
+    @cached_property
+    def _documentation(self) -> str:
+        return inspect.getdoc(self.function) or ""
+
     def _documented(self, heading: str) -> str:
         """Return the paragraph of the docstring that begins with a heading, in one line."""
-        _, _, text = (inspect.getdoc(self.function) or "").partition(f"\n\n{heading}")
+        _, _, text = self._documentation.partition(f"\n\n{heading}")
         return " ".join(text.partition("\n\n")[0].split())

@@ -215,9 +215,11 @@ def odd_rankings(n_queries: int, quality: JoinStats, judgments: Judgments, score
             f"{quality.n_rounded:,} scores are equal in single precision alone, and count as tied. Set conventions: "
             "{score_precision: float64} to tell them apart."
         )
+    if quality.n_self_first <= _HALF * n_own:
+        return
     own, places = own_documents(judgments.query_ids.tolist()), np.arange(n_queries)
     n_judged = len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])  # queries that judge themselves
-    if quality.n_self_first > _HALF * n_own and n_judged <= _HALF * n_queries:
+    if n_judged <= _HALF * n_queries:
         yield (
             f"{quality.n_self_first:,} of {n_own:,} queries find the document of their own id first; if queries are "
             "documents, leave these out with exclude_self: true on the dataset"

@@ -201,7 +201,7 @@ class Judgments:
     def shapes(self) -> pa.StringArray:
         """Distinct shapes of the documents, sampled if there are many."""
         n_rows = len(self.grades)
-        return id_shapes(self.rows.take_doc_ids(np.arange(0, n_rows, n_rows // _SHAPED + 1))).unique()
+        return id_shapes(self.rows.take_doc_ids(np.arange(0, n_rows, n_rows // _SHAPED + 1)).unique()).unique()
 
     @cached_property
     def _by_start(self) -> tuple[Ints, Ints]:

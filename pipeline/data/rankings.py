@@ -144,8 +144,9 @@ def _unmatched(judgments: Judgments, places: Ints, rows: Rows, found: Ints) -> p
     is_hit = np.append(found, -1)[np.searchsorted(found, sample)] == sample
     sample = sample[~is_hit & (places[rows.query_codes[sample]] < n_queries)]
     documents = rows.take_doc_ids(sample)
-    is_odd = pc.invert(pc.is_in(id_shapes(documents), judgments.shapes)).cast(pa.uint8())
-    odd = np.flatnonzero(numpy_of(is_odd, np.uint8))[:_UNMATCHED]
+    coded = documents.dictionary_encode()  # shapes take long, and many queries retrieve the same documents
+    is_odd = pc.invert(pc.is_in(id_shapes(coded.dictionary), judgments.shapes)).cast(pa.uint8())
+    odd = np.flatnonzero(numpy_of(is_odd, np.uint8)[numpy_of(coded.indices, np.int32)])[:_UNMATCHED]
     queries = (rows.query_ids[code] for code in rows.query_codes[sample[odd]].tolist())
     pairs = zip(queries, documents.take(integers(odd)).to_pylist(), strict=True)
     return strings([*(rows.query_ids[code] for code in others.tolist()), *map("\0".join, pairs)])

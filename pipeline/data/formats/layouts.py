@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
@@ -208,6 +209,7 @@ def means(name: str, column: str) -> bool:
     return plain_name(name) in _MEANINGS.get(column, ())
 
 
+@lru_cache(1024)  # each input asks for the same names
 def plain_name(name: str) -> str:
     """Return a name in lower case, without signs and the part after a colon."""
     return re.sub(r":.*|[\W_]", "", name).lower()

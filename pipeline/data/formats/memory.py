@@ -290,7 +290,10 @@ def _numbers(part: FilePart, values: Sequence[Any]) -> pa.Array:
         row = next(row for row, found in enumerate(values) if isinstance(found, bool) or not isinstance(found, Real))
         where = _position(part, row)
         raise InputError(f"{part.path}: {part.kind.value} {_short(values[row])} ({where}) is not a number; fix it")
-    return pa.array([*map(double, values)], pa.float64())
+    try:
+        return pa.array([*map(float, values)], pa.float64())
+    except OverflowError:
+        return pa.array([*map(double, values)], pa.float64())
 
 
 def _short(value: object) -> str:
