@@ -19,10 +19,8 @@ from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.ratings import RatingsBlock, absolute_errors, log_losses, squared_errors, squared_gaps
 from rankledger.pipeline.config.sources import Replicate
-from rankledger.pipeline.data.joined import QueryList
+from rankledger.pipeline.data.joined import HEAD, QueryList
 from rankledger.pipeline.support.errors import InputError
-
-HEAD = 20  # ranks down to which every document is named, judged or not
 
 
 @dataclass(frozen=True)
@@ -258,7 +256,7 @@ def outcome(query: QueryList, measure: Measure, profile: Profile) -> Outcome:
     else:
         ruled = conventional_scores.apply_conventions(block, conventions)
         (value,) = conventional_scores.score(measure, ruled, conventions, max_grade=query.max_grade)
-        missing = not query.retrieved
+        missing = not query.n_retrieved
     left_out = missing and conventions.missing_queries == "skip"
     if not math.isnan(value):
         return Outcome(float(value), None if left_out else float(value))
@@ -274,7 +272,7 @@ def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
     judged = list(_judged_lines(query, block, terms, any_order=conventions.ties == "expected"))
     condensed = conventions.unjudged_documents == "condensed"
     others = [] if condensed else _unjudged_lines(query, conventions, min(HEAD, measure.k or HEAD))
-    n_listed = min(len(query.retrieved), conventions.depth or len(query.retrieved))
+    n_listed = min(query.n_retrieved, conventions.depth or query.n_retrieved)
     n_retrieved = int(block.n_retrieved[0])
     divided = not (isinstance(terms.divisor, float) and terms.divisor == 1)
     ideal = None
@@ -320,7 +318,7 @@ def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> I
     block = conventional_scores.apply_conventions(query.block, uncut)
     taken = {int(rank) for rank in block.ranks[:, 0] if np.isfinite(rank)}
     known = {query.judged[row] for row in block.judgment_row[:, 0] if row >= 0}
-    places = (rank for rank in range(1, len(query.retrieved) + 1) if rank not in taken)
+    places = (rank for rank in range(1, query.n_retrieved + 1) if rank not in taken)
     others = ((doc, ties) for doc, ties in zip(query.retrieved, query.ties, strict=True) if doc not in known)
     for rank, (doc_id, (first, last)) in zip(places, others, strict=True):
         if rank > min(depth, conventions.depth or depth):
@@ -347,7 +345,7 @@ def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *,
 
 
 def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
-    block, n_pairs, arguments = query.block, len(query.retrieved), measure.arguments(query.max_grade)
+    block, n_pairs, arguments = query.block, query.n_retrieved, measure.arguments(query.max_grade)
     assert isinstance(block, RatingsBlock)
     factors = {"rating": block.ratings, "prediction": block.predictions, "error": block.predictions - block.ratings}
     if "rel" in arguments:
@@ -381,7 +379,7 @@ def _why(query: QueryList, measure: Measure) -> str:
     stated = re.search(r"NaN (?:if|where) (.+?)[.;]", documented)
     reason = f"where {stated[1]}" if stated else "where the query has no relevant document and such are skipped"
     grades = [query.grades[row] for row in query.kept]
-    return f"{reason} ({len(grades)} judged, the greatest grade {max(grades):g}; {len(query.retrieved)} retrieved)"
+    return f"{reason} ({len(grades)} judged, the greatest grade {max(grades):g}; {query.n_retrieved} retrieved)"
 
 
 def _ties(first: int, last: int) -> tuple[int, int] | None:
@@ -458,7 +456,7 @@ def _score_changed(
             definition = change(definition)
         conventions = definition[1].conventions
         query = listed(replace(conventions, missing_queries="empty"))
-        if conventions.missing_queries == "error" and not query.retrieved:
+        if conventions.missing_queries == "error" and not query.n_retrieved:
             return Outcome(None, None, "a query without output")
         if conventions.negative_grades == "error" and min(query.grades[row] for row in query.kept) < 0:
             return Outcome(None, None, "a negative grade")

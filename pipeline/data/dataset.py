@@ -31,20 +31,14 @@ from rankledger.pipeline.data.checks import (
 )
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
-from rankledger.pipeline.data.join import (
-    index_pairs,
-    join_predictions,
-    match_exclusions,
-    order_rows,
-    own_documents,
-    seen_pairs,
-)
-from rankledger.pipeline.data.joined import Groups, JudgedOutput, QueryList
+from rankledger.pipeline.data.join import index_pairs, join_predictions, match_exclusions, own_documents, seen_pairs
+from rankledger.pipeline.data.joined import HEAD, Groups, JudgedOutput, QueryList
 from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments
 from rankledger.pipeline.data.locate import each_file, files_there, find_files
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.rankings import RankingJoin, join_ranking
-from rankledger.pipeline.data.rows import Ids, InputFile, Rows
+from rankledger.pipeline.data.rows import Ids, InputFile, Rows, merge_rows
+from rankledger.pipeline.data.ties import order_rows
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -416,10 +410,12 @@ class SingleQuery:
         if excluded is not None:
             out, *_ = match_exclusions(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
             rows = rows.without(out)
-        retrieved, ties = self._ranked(rows, conventions) if rows.chunks else ((), ())
+        n_retrieved = len(_rows_of(rows, self.query_id)) if rows.chunks else 0
+        retrieved, ties = self._rank_first(rows, conventions) if n_retrieved else ((), ())
         return QueryList(
             block=joined.blocks[0],
             max_grade=self.dataset.judgments.max_grade,
+            n_retrieved=n_retrieved,
             retrieved=retrieved,
             ties=ties,
             judged=tuple(judged.rows.take_doc_ids(np.arange(len(judged.grades))).to_pylist()),
@@ -429,10 +425,12 @@ class SingleQuery:
             n_seen=joined.quality.n_seen or 0,
         )
 
-    def _ranked(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
-        own = _rows_of(rows, self.query_id)
-        ranks, tie_first, tie_last = order_rows(rows, conventions.ties, conventions.score_precision).ranks(own)
-        order = np.argsort(ranks)
+    def _rank_first(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+        n_named = HEAD + 1 + len(self._judgments.grades)
+        ordering = order_rows(rows, conventions.ties, conventions.score_precision)
+        own = ordering.find_first(n_named)
+        ranks, tie_first, tie_last = ordering.ranks(own)
+        order = np.argsort(ranks)[:n_named]
         ties = tuple(zip(tie_first[order].tolist(), tie_last[order].tolist(), strict=True))
         return tuple(rows.take_doc_ids(own[order]).to_pylist()), ties
 
@@ -446,14 +444,30 @@ class SingleQuery:
         own = _rows_of(rows, self.query_id)
         by_hash = own[np.argsort(hash_pairs(rows, np.zeros(len(rows.query_ids), dtype=np.int64))[own])]  # as they join
         found = [doc_id for doc_id in rows.take_doc_ids(by_hash).to_pylist() if doc_id in rated]
-        return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, tuple(found))
+        return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, len(found), tuple(found))
 
     def _read(self, by: Literal["rank", "score"]) -> Rows:
         if by not in self._rows:
-            rated = self.dataset.kind == "ratings"
-            rows = readers.read_pairs(self.output, "prediction") if rated else readers.read_ranking(self.output, by=by)
-            self._rows[by] = _cut_out(rows, self.query_id)
+            if self.dataset.kind == "ratings":
+                self._rows[by] = _cut_out(readers.read_pairs(self.output, "prediction"), self.query_id)
+            else:
+                self._rows[by] = self._read_ranking(by)
         return self._rows[by]
+
+    def _read_ranking(self, by: Literal["rank", "score"]) -> Rows:
+        """Read the rows of the query part by part, or the first row of the output if there are none."""
+        ranges = readers.RankingRanges(self.output, by=by)
+        first: list[Rows] = []
+        parts, numbers = [], []
+        for begin, rows in ranges.each_range(lambda rows, _: rows):
+            first = first or [rows.take(np.zeros(1, dtype=np.int64))]
+            own = _rows_of(rows, self.query_id)
+            if own.size:
+                parts.append(rows.take(own))
+                numbers.append(begin + own)
+        places = np.concatenate(numbers or [np.zeros(1, dtype=np.int64)])
+        rows = merge_rows(parts or first)
+        return replace(rows, files=tuple(ranges.files), place=lambda row: ranges.place(int(places[row])))
 
     @cached_property
     def _judgments(self) -> Judgments:

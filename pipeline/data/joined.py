@@ -248,13 +248,19 @@ class Groups:
     columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 
+HEAD = 20
+"""Ranks down to which an explanation names every document, judged or not."""
+
+
 @dataclass(frozen=True, eq=False)
 class QueryList:
     """One query of one model's output, joined alone, with the names of its documents."""
 
     block: JudgedBlock | RatingsBlock  # block of the query alone
     max_grade: float  # greatest grade of the dataset's judgments; 1 if all are at most 0
-    retrieved: tuple[str, ...]  # documents from rank 1; of ratings those of the pairs, as in the block
+    n_retrieved: int  # documents of the list, or pairs with a rating
+    # documents from rank 1, as many as `HEAD` unjudged ones need; of ratings those of the pairs, as in the block
+    retrieved: tuple[str, ...]
     ties: tuple[tuple[int, int], ...] = ()  # first and last rank of each one's group of equal scores
     judged: tuple[str, ...] = ()  # document of each row of the judgments, as `judgment_row` counts them
     grades: tuple[float, ...] = ()  # relevance of each of these rows

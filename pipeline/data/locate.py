@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -29,7 +30,7 @@ _CARDS = {"README.md", "dataset_dict.json", "dataset_info.json", "dataset_infos.
 _SHARD = re.compile(r"(.*?)([^/]+)-(\d{5})-of-(\d{5})\.parquet")
 _SPLITS = {"dev", "test", "train", "valid", "validation"}
 _MOST_PARTS = 10_000  # files and folders below the folder of one input; `/` or a home folder holds more
-_GOOGLE_PATIENCE = timedelta(seconds=60)
+_GOOGLE_PATIENCE = timedelta(seconds=10)
 _WILD = re.compile(r"[*?[]")
 
 PathLike = TypeVar("PathLike", str, Path)
@@ -97,6 +98,10 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
     if is_url:
         folder = name.partition("*")[0].rpartition("/")[0]
         return [found for found in _files_below(filesystem, folder) if _matches(found.split("/"), name.split("/"))]
+    folders = glob.iglob(f"{posixpath.dirname(name)}/", recursive=True)  # noqa: PTH207
+    if any(True for _ in islice(folders, _MOST_PARTS, None)):
+        found = f"more than {_MOST_PARTS:,} folders match before the last `/`"
+        raise InputError(f"{path}: {found}. Set a folder in place of the first wildcard.")
     return [match for match in glob.glob(name, recursive=True) if _is_file(match)]  # noqa: PTH207
 
 

@@ -12,7 +12,8 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.sources import Replicate
-from rankledger.pipeline.explain import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
+from rankledger.pipeline.data.joined import HEAD
+from rankledger.pipeline.explain import Explanation, Outcome, ProfileComparison, ScoreTerm
 from rankledger.pipeline.report.text_table import Table, TerminalText, number, numbers, plain
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.text import counted

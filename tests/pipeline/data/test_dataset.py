@@ -10,7 +10,7 @@ from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.checks import likely_cause, small_overlap
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
-from rankledger.pipeline.data.joined import JoinStats, JudgedOutput
+from rankledger.pipeline.data.joined import HEAD, JoinStats, JudgedOutput
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import encode, refusal, write
 from tests.support.generated_data import Collection, rating_collection, rows, search_collection, write_table
@@ -209,10 +209,11 @@ def test_documents_have_their_names(tmp_path, query_id):
     scores = {doc_id: np.float32(score) for doc_id, score in WEB.outputs["m"].get(query_id, {}).items()}
 
     by_rank = sorted(scores, key=lambda doc_id: (scores[doc_id], doc_id.encode()), reverse=True)
-    assert list(listed.retrieved) == by_rank
+    assert listed.n_retrieved == len(by_rank)
+    assert [*listed.retrieved] == by_rank[: HEAD + 1 + len(listed.judged)]  # enough for 20 that are not judged
     assert dict(zip(listed.judged, listed.grades, strict=True)) == WEB.judged[query_id]
     for rank, row in zip(listed.block.ranks[:, 0], listed.block.judgment_row[:, 0], strict=True):
-        assert row == -1 or listed.retrieved[int(rank) - 1] == listed.judged[row]
+        assert row == -1 or by_rank[int(rank) - 1] == listed.judged[row]
     for place, (first, last) in enumerate(listed.ties):
         alike = [rank for rank, doc_id in enumerate(by_rank, start=1) if scores[doc_id] == scores[by_rank[place]]]
         assert (first, last) == (alike[0], alike[-1])

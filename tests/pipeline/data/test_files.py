@@ -72,10 +72,10 @@ def test_a_folder_without_parts_is_not_called_missing_nor_an_unknown_scheme():
         assert message.endswith("; fix the URL")
 
 
-def test_google_storage_is_asked_for_a_minute():
+def test_google_storage_is_asked_for_ten_seconds():
     google = "gs://anonymous@eval/web?endpoint_override=127.0.0.1:1"
 
-    for url, seconds in ((google, 60), (f"{google}&retry_limit_seconds=7", 7)):
+    for url, seconds in ((google, 10), (f"{google}&retry_limit_seconds=7", 7)):
         (options,) = locate.open_filesystem(url)[1].__reduce__()[1]
         assert (options["retry_time_limit"], options["endpoint_override"]) == (timedelta(0, seconds), "127.0.0.1:1")
 
