@@ -206,10 +206,11 @@ class Execution(Section):
     """Time limit for the Dask cluster to have a worker, and for its scheduler to answer."""
 
     memory: Bytes | None = None
-    """Memory that an evaluation may take, such as `2GiB`, or a number of bytes; by default half of what the machine or
-    the container has. Less of it lets fewer outputs be read at a time. At least `128MiB`, which suffice for small
-    inputs; a large output of text needs about `340MiB`. What does not fit is refused with the memory that it needs,
-    unless the output cache has it."""
+    """Memory for reading inputs, such as `2GiB`, or a number of bytes. The default is half of the memory of the machine
+    or the container. A smaller value reads fewer outputs at a time. The minimum is `128MiB`, and a large output of text
+    needs about `340MiB`. An output that does not fit and is not in the output cache is rejected with the memory that it
+    needs. This is no limit on the process: resamples, scores of many queries and pages come on top, so give a container
+    a higher limit."""
 
     cache: CachePlace = True
     """Folder or URL of the output cache, such as `s3://eval/cache`; `true` is `cache` in the runs folder, `false` uses

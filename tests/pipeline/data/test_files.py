@@ -275,6 +275,19 @@ def test_a_folder_of_very_many_files_is_refused_early(tmp_path):
         find_files(str(tmp_path))
 
 
+@pytest.mark.parametrize("pattern", ["**/run.tsv", "*/*/run.tsv"])
+def test_a_glob_of_very_many_folders_is_refused_early(tmp_path, pattern):
+    for number in range(10_001):
+        (tmp_path / f"{number % 10}" / f"{number}").mkdir(parents=True)
+    (tmp_path / "1" / "1" / "run.tsv").touch()
+
+    message = refusal(find_files, f"{tmp_path}/{pattern}")
+    assert "more than 10,000 folders match before the last `/`. Set a folder in place of" in message
+    assert [file.path for file in find_files(f"{tmp_path}/1/{pattern.removeprefix('*/')}")] == [
+        f"{tmp_path}/1/1/run.tsv"
+    ]
+
+
 def make_files(*names: str, text: str = "four") -> None:
     for name in names:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
