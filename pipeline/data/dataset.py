@@ -31,14 +31,20 @@ from rankledger.pipeline.data.checks import (
 )
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
-from rankledger.pipeline.data.join import index_pairs, join_predictions, match_exclusions, own_documents, seen_pairs
+from rankledger.pipeline.data.join import (
+    index_pairs,
+    join_predictions,
+    match_exclusions,
+    order_rows,
+    own_documents,
+    seen_pairs,
+)
 from rankledger.pipeline.data.joined import HEAD, Groups, JudgedOutput, QueryList
 from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments
 from rankledger.pipeline.data.locate import each_file, files_there, find_files
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.rankings import RankingJoin, join_ranking
 from rankledger.pipeline.data.rows import Ids, InputFile, Rows, merge_rows
-from rankledger.pipeline.data.ties import order_rows
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.support.errors import InputError, shorten
 

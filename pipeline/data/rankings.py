@@ -27,7 +27,15 @@ from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.catalogue import Catalogue
 from rankledger.pipeline.data.checks import look_alikes
-from rankledger.pipeline.data.join import assemble, counts, exclude_rows, judged_share
+from rankledger.pipeline.data.join import (
+    Ordering,
+    assemble,
+    beyond_single,
+    counts,
+    exclude_rows,
+    judged_share,
+    order_rows,
+)
 from rankledger.pipeline.data.joined import HitColumns, Hits, JoinStats, JudgedOutput, hit_columns
 from rankledger.pipeline.data.judgments import (
     SLICE,
@@ -45,7 +53,6 @@ from rankledger.pipeline.data.judgments import (
 )
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.data.rows import Chunk, Rows, Spill, merge_rows, row_number
-from rankledger.pipeline.data.ties import Ordering, beyond_single, order_rows
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError
 

@@ -13,9 +13,9 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import PlannedDataset, Source
 from rankledger.pipeline.data.checks import odd_rankings
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
+from rankledger.pipeline.data.join import beyond_single, order_rows
 from rankledger.pipeline.data.joined import JoinStats, JudgedOutput
 from rankledger.pipeline.data.readers import read_ranking
-from rankledger.pipeline.data.ties import beyond_single, order_rows
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
