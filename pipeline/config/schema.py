@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from itertools import starmap
 from pathlib import Path
 from string import Formatter
@@ -164,7 +163,7 @@ class Conventions(Section):
     depth: Whole | None = Field(None, ge=1, le=1_000_000_000)
     """Documents of each ranking to use; all unless the profile says otherwise."""
 
-    @cached_property
+    @property
     def resolved(self) -> rankledger.metrics.conventions.Profile:
         chosen = self.model_dump(exclude={"profile"}, exclude_none=True)
         return rankledger.metrics.conventions.PROFILES[self.profile].with_conventions(**chosen)
