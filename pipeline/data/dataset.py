@@ -44,7 +44,7 @@ from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs,
 from rankledger.pipeline.data.locate import each_file, files_there, find_files
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.rankings import RankingJoin, join_ranking
-from rankledger.pipeline.data.rows import Ids, InputFile, Rows, merge_rows
+from rankledger.pipeline.data.rows import Ids, InputFile, Rows
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -454,26 +454,10 @@ class SingleQuery:
 
     def _read(self, by: Literal["rank", "score"]) -> Rows:
         if by not in self._rows:
-            if self.dataset.kind == "ratings":
-                self._rows[by] = _cut_out(readers.read_pairs(self.output, "prediction"), self.query_id)
-            else:
-                self._rows[by] = self._read_ranking(by)
+            rated = self.dataset.kind == "ratings"
+            rows = readers.read_pairs(self.output, "prediction") if rated else readers.read_ranking(self.output, by=by)
+            self._rows[by] = _cut_out(rows, self.query_id)
         return self._rows[by]
-
-    def _read_ranking(self, by: Literal["rank", "score"]) -> Rows:
-        """Read the rows of the query part by part, or the first row of the output if there are none."""
-        ranges = readers.RankingRanges(self.output, by=by)
-        first: list[Rows] = []
-        parts, numbers = [], []
-        for begin, rows in ranges.each_range(lambda rows, _: rows):
-            first = first or [rows.take(np.zeros(1, dtype=np.int64))]
-            own = _rows_of(rows, self.query_id)
-            if own.size:
-                parts.append(rows.take(own))
-                numbers.append(begin + own)
-        places = np.concatenate(numbers or [np.zeros(1, dtype=np.int64)])
-        rows = merge_rows(parts or first)
-        return replace(rows, files=tuple(ranges.files), place=lambda row: ranges.place(int(places[row])))
 
     @cached_property
     def _judgments(self) -> Judgments:

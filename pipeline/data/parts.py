@@ -61,7 +61,8 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
     maximum = 0.0
     for file in files_there(source):
         layout = find_format(source.format or format_of(file.suffix), file.path)
-        is_compressed, text = bool(suffixes(file.name)[1]), _text_bytes(file, layout)
+        is_compressed = bool(suffixes(file.name)[1])
+        text = file.size * (_UNPACKED if layout.cut is not None or is_compressed else 1)
         if in_ranges and (layout.count_lines or layout.cut):
             text = min(text, _LARGEST)
         is_kept = layout.cut is not None and (not in_ranges or is_compressed)
@@ -74,14 +75,9 @@ def score_bytes(source: Source) -> tuple[float, float]:
     text = 0.0
     for file in [] if source.held is not None or "://" in source.path else files_there(source):
         layout = find_format(source.format or format_of(file.suffix), file.path)
-        is_log = layout.typed and layout.cut is None  # most of its text is no score
-        text += _text_bytes(file, layout) * (_SCORES_OF_LOG if is_log else 1)
+        is_packed = layout.cut is not None or suffixes(file.name)[1]
+        text += file.size * (_UNPACKED if is_packed else _SCORES_OF_LOG if layout.typed else 1)
     return _READ_SCORE * text, _KEPT_SCORE * text
-
-
-def _text_bytes(file: StoredFile, layout: Format) -> float:
-    """Return the estimated bytes of a file as text."""
-    return file.size * (_UNPACKED if layout.cut is not None or suffixes(file.name)[1] else 1)
 
 
 def file_parts(
