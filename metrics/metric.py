@@ -106,12 +106,12 @@ class Metric:
     version: int = 1
     code: str = ""
 
-    @property
+    @cached_property
     def formula(self) -> str:
         """Formula in one line, with R relevant documents of the query, n retrieved, k the cutoff."""
         return self._documented("Formula: ").removesuffix(".") or self.code
 
-    @property
+    @cached_property
     def reference(self) -> str:
         """Author of the definition: the first reference of the docstring, up to its identifier."""
         first, *_ = self._documented("Reference:\n").removesuffix(".").split(";")
@@ -170,11 +170,7 @@ class Metric:
     def _types(self) -> Mapping[str, Any]:
         return typing.get_type_hints(self.function)
 
-    @cached_property
-    def _documentation(self) -> str:
-        return inspect.getdoc(self.function) or ""
-
     def _documented(self, heading: str) -> str:
         """Return the paragraph of the docstring that begins with a heading, in one line."""
-        _, _, text = self._documentation.partition(f"\n\n{heading}")
+        _, _, text = (inspect.getdoc(self.function) or "").partition(f"\n\n{heading}")
         return " ".join(text.partition("\n\n")[0].split())

@@ -126,7 +126,6 @@ def _inputs(key: OutputKey, joined: Mapping[OutputKey, JudgedOutput], measures: 
 
 
 def _beside(task: JudgedOutput, others: Mapping[str, JudgedOutput], place: int) -> OutputsBlock:
-    """Return a block of the task beside blocks of other tasks. All have the same queries."""
     blocks = {name: other.blocks[place] for name, other in others.items()}
     block = task.blocks[place]
     assert isinstance(block, JudgedBlock), "what is compared is ranked"
@@ -134,7 +133,6 @@ def _beside(task: JudgedOutput, others: Mapping[str, JudgedOutput], place: int) 
 
 
 def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters) -> None:
-    """Give the worst score of each cluster to its first query and NaN to the others, for measures of clusters."""
     for row, measure in enumerate(measures):
         if clusters is not None and "cluster" in measure.metric.needs:
             order = np.argsort(clusters, kind="stable")

@@ -205,11 +205,10 @@ class Execution(Section):
     """Time limit for the Dask cluster to have a worker, and for its scheduler to answer."""
 
     memory: Bytes | None = None
-    """Memory for reading inputs, such as `2GiB`, or a number of bytes. The default is half of the memory of the machine
-    or the container. A smaller value reads fewer outputs at a time. The minimum is `128MiB`, and a large output of text
-    needs about `340MiB`. An output that does not fit and is not in the output cache is rejected with the memory that it
-    needs. This is no limit on the process: resamples, scores of many queries and pages come on top, so give a container
-    a higher limit."""
+    """Memory for reading inputs, such as `2GiB`, by default half of what the machine or the container has. A smaller
+    value reads fewer outputs at a time. At least `128MiB`, and a large output of text needs about `340MiB`. An output
+    that does not fit and is not in the output cache is rejected with the memory that it needs. It is no limit on the
+    process, because resamples, scores of many queries and pages come on top, so give a container more."""
 
     cache: CachePlace = True
     """Folder or URL of the output cache, such as `s3://eval/cache`; `true` is `cache` in the runs folder, `false` uses

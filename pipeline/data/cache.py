@@ -201,7 +201,6 @@ class OutputCache:
             raise CacheError(f"{self.place}: {problem}") from None
 
     def _write_file(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Write a file, which is visible once it is whole."""
         if not self.folder:
             _, filesystem, path = self._filesystem
             with filesystem.open_output_stream(f"{path}/{name}") as file:
@@ -216,7 +215,6 @@ class OutputCache:
 
 
 def _hits_entry(key: Key) -> tuple[str, str]:
-    """Return the name of a file of hits, and the text of its key."""
     text, folder = _text(key), _digest(_text(key["judgments"]))
     return f"{folder}/{key['content']['size']}/{_digest(text)}.hits", text
 

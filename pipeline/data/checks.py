@@ -345,7 +345,6 @@ def none_of(n: int, things: str) -> str:
 
 
 def _spellings(ours: _Grouped, theirs: _Grouped) -> Iterator[tuple[str, _Rule, _Rule]]:
-    """Yield ways to write ids alike: the action, and the rules for the ids of both sides."""
     for remedy, rule in _ALIKE.items():
         yield remedy, rule, rule
     for prefix in _prefixes(ours, theirs):

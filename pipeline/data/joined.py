@@ -248,8 +248,7 @@ class Groups:
     columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 
-HEAD = 20
-"""Ranks down to which an explanation names every document, judged or not."""
+HEAD = 20  # ranks down to which an explanation names every document, judged or not
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,7 +112,6 @@ def _find_subtopic_repeats(queries: npt.NDArray[np.int32], documents: Ints, subt
 
 
 def _gather_subtopics(rows: Rows, documents: Ints, subtopics: Ints, kept: Ints) -> tuple[Ints, Subtopics]:
-    """Return the row with the maximum grade of each pair, and the grades of each subtopic."""
     values, queries = rows.values, rows.query_codes
     order = kept[np.lexsort((-values[kept], documents[kept], queries[kept]))]
     begins = np.ones(len(order), dtype=bool)

@@ -80,7 +80,6 @@ def _cpu() -> str:
 
 
 def _git(repository: Path) -> dict[str, Any] | None:
-    """Return commit, branch, public URL, and whether tracked files differ. None if unknown."""
     commit = _git_output(repository, "rev-parse", "HEAD")
     if commit is None:
         return None
@@ -95,7 +94,6 @@ def _git(repository: Path) -> dict[str, Any] | None:
 
 
 def _read_dirty(repository: Path) -> bool | None:
-    """Return whether tracked files differ from the commit. None if git does not answer."""
     listed = _git_output(repository, "config", "--list", "--show-scope", "--name-only", "-z")
     if listed is None:
         return None

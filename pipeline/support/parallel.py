@@ -167,7 +167,6 @@ def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T
 
 @cache
 def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """Return the threads of a process. A forked process has its own."""
     return ThreadPoolExecutor(n_threads)
 
 

@@ -104,7 +104,6 @@ def _literal(part: FilePart, cell: str) -> list[str | None]:
 
 
 def _is_numbered(part: FilePart, first: Sequence[str]) -> bool:
-    """Return whether the config names fields by their numbers, because the first line is no header."""
     names = {*part.names.values()}
     is_header = names <= {*first} and not all(map(is_number, first))
     counts = [*first] == [*map(str, range(len(first)))]  # as pandas names columns
@@ -289,7 +288,6 @@ def _parse_ranking(part: FilePart, lines: memoryview, delimiter: str, wanted: li
 
 
 def _refuse_cut_off(part: FilePart) -> None:
-    """Reject an unended last line with fewer fields than the first, which may be cut off."""
     if bytes(part.data[-1:]) != b"\n":
         sizes = [len(fields) for _, fields in _rows(part)]
         n_first = next((len(fields) for _, fields in _rows(part.beginning)), sizes[0] if sizes else 0)
@@ -299,7 +297,6 @@ def _refuse_cut_off(part: FilePart) -> None:
 
 
 def _refuse_other(part: FilePart, fields: list[bytes]) -> None:
-    """Reject by its first line a ranking in place of judgments, or the reverse."""
     expected = f"by its first line, where {', '.join(part.kind.trec)} are expected"
     if part.kind.value == "relevance" and fields[1:2] == [b"Q0"] and len(fields) >= _RANKING:
         raise InputError(f"{part.path}: looks like a ranking {expected}; name the judgments")
@@ -330,7 +327,6 @@ def _between_tabs(kind: Kind, line: bytes) -> list[bytes]:
 
 
 def _may_hold_blanks(kind: Kind, fields: list[bytes]) -> bool:
-    """Return whether fields show that an id may contain a blank."""
     is_more = len(fields) > len(kind.trec)
     if kind.trec[1:2] == ("Q0",):
         odd = [*(not _is_number(rank) for rank in fields[3:4]), *map(_is_number, fields[5:6])]

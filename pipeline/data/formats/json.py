@@ -90,7 +90,6 @@ def _parse_lines(part: FilePart) -> pa.Table:
 
 
 def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
-    """Return the wanted keys of lines of one object each. None if Arrow cannot read a line."""
     for id_type in (pa.string(), pa.int64()) if n_objects else ():
         types = [id_type if column in part.kind.ids else pa.float64() for column in part.kind.columns]
         table = _read_by_arrow(part, pa.schema(zip(names, types, strict=True)))

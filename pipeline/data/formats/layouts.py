@@ -146,7 +146,6 @@ def recognise_names(
 
 
 def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Return the one tool whose ids are both there, and its names of absent columns. Empty if several match."""
     tools = [tool for tool in _TOOLS if {tool[1][column] for column in _IDS} <= set(found)] if absent else []
     if len(tools) != 1:
         return "", {}
@@ -273,7 +272,6 @@ def recognise_fields(
 
 
 def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | None:
-    """Return the fields by the config's numbers. A rank can replace a score."""
     value = RANK if value == "score" and value not in names and RANK in names else value
     wanted = [*_IDS, value] if value else [*_IDS]
     numbers = {names[name]: name for name in wanted if re.fullmatch("[1-9][0-9]?", names.get(name, ""))}
@@ -312,7 +310,6 @@ def _is_ranked(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _refuse_item_lists(path: str, value: str, rows: Sequence[Sequence[str]]) -> None:
-    """Reject lines of a user and items, all whole numbers, which would be read as TREC text."""
     place = {"relevance": 3, "score": 4, RANK: 4}.get(value, 0)
     long = [row for row in rows if len(row) > place] if place else []
     digits = all(field.isdigit() for row in rows for field in row)
@@ -423,7 +420,6 @@ def _is_pair(columns: Sequence[str]) -> bool:
 
 
 def _names_columns(keys: Collection[Any], columns: Sequence[str], names: Mapping[str, str]) -> bool:
-    """Return whether the keys are a table's column names, and no ids."""
     texts = {*map(str, keys)}
     is_pair = _is_pair(columns)
     ids = {text for text in texts if means(text, columns[0]) and plain_name(text) not in MISTAKABLE}

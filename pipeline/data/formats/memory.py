@@ -260,7 +260,6 @@ def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
 
 
 def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
-    """Return the columns of tuples. Further fields of named tuples are skipped."""
     wanted = len(part.kind.columns)
     for row, found in enumerate(rows):
         n_fields = wanted if hasattr(found, "_fields") else None

@@ -262,7 +262,6 @@ def is_number(found: pa.DataType) -> bool:
 
 
 def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
-    """Open the file with its schema only. Columns in `coded` become dictionaries."""
     from pyarrow import parquet
 
     try:
@@ -328,7 +327,6 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _end_size(end: memoryview) -> int:
-    """Return the bytes of the footer with its size and mark. 0 without the mark."""
     return int.from_bytes(end[-8:-4], "little") + 8 if bytes(end[-4:]) == b"PAR1" else 0
 
 

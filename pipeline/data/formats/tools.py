@@ -330,7 +330,6 @@ def _promptfoo_results(part: FilePart) -> tuple[list[dict[str, Any]], dict[str, 
 
 
 def _added_variables(part: FilePart, results: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> set[str]:
-    """Return the variables that the run added to tests, which do not distinguish tests."""
     added, names, first = {"sessionId", "_conversation"}, set[str](), dict[int, dict[str, Any]]()
     for result in results:
         variables = _object(part, result["testCase"], "vars")
@@ -447,7 +446,6 @@ def _verdicts(table: FilePart, *columns: str) -> dict[object, list[_Verdict]]:
 
 
 def _nested_verdicts(table: FilePart) -> dict[object, list[_Verdict]]:
-    """Return the verdicts of a table with a list of nuggets per query, as AutoNuggetizer writes."""
     rows: dict[object, list[_Verdict]] = {}
     for query, lines in _verdicts(replace(table, names={"query_id": "qid", **table.names}), "nuggets").items():
         for place, nuggets, _ in lines:
