@@ -24,8 +24,8 @@ _FORKED = f"""
 import os, resource, runpy, sys
 from tests.system.worker import fork_workers, trace
 limit = int(sys.argv.pop(1))
-if os.environ["KILL_WHEN"] == "call":
-    trace(os.environ["KILLS"], int(os.environ["KILL_AT"]))
+if os.environ["KILL_WHEN"] not in ("before", "after"):
+    trace(os.environ["KILLS"], os.environ["KILL_WHEN"], int(os.environ["KILL_AT"]))
     os.environ["KILL_AT"] = "0"
 notes = runpy.run_path({str(_HOOKS / "sitecustomize.py")!r})
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

@@ -1,6 +1,7 @@
 """Evaluations killed, interrupted, unanswered or out of room: what they leave is whole, and `sync` completes it."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -183,27 +184,28 @@ def test_killed_at_every_rename(scene):
 def test_killed_at_changing_calls(scene, record_property):
     """Of the process, or of the one that talks to MLflow: whichever thread is the first to come so far."""
     with scene.stage("calls") as stage:
-        calls = stage.start(when="call").wait().calls
-    most = max(Counter(call.split()[0] for call in calls).values())
-    assert most >= 20
+        calls = [re.match(r"\d+ +\w+(?=\()", call) for call in stage.start(when="call").wait().calls]
+    counts = Counter(match[0] for match in calls if match)  # by thread and name
+    points = sorted({(name.split()[1], number + 1) for name, most in counts.items() for number in range(most)})
+    assert len(points) >= 50
     n_kills = 600 if os.environ.get("SURROUNDINGS") == "full" else 12
-    numbers = np.random.default_rng(20261127).permutation(np.arange(n_kills) % most) + 1
+    chosen = [points[i % len(points)] for i in np.random.default_rng(20261127).permutation(n_kills * 7)[:n_kills]]
     killed = []
 
-    def kill(case: tuple[int, int]) -> None:
-        place, number = case
+    def kill(case: tuple[int, tuple[str, int]]) -> None:
+        place, (name, number) = case
         with scene.stage(f"call-{place}") as stage:
-            running = stage.start(kill_at=number, when="call")
+            running = stage.start(kill_at=number, when=name)
             ended = running.wait()
             running.kill()
             if ended.code == -signal.SIGKILL or ended.err.startswith("not in MLflow: "):
-                killed.append(number)
+                killed.append(place)
             else:  # no thread came so far
                 assert (ended.code, ended.err) == (0, "")
             stage.recover()
         shutil.rmtree(stage.runs_dir)
 
-    each(kill, enumerate(numbers.tolist()))
+    each(kill, enumerate(chosen))
     assert len(killed) >= 0.9 * n_kills
     record_property("cases", len(killed))
 

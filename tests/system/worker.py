@@ -23,9 +23,9 @@ CHANGING = (  # system calls that change a file or reach a server
 )
 
 
-def trace(notes: str, kill_at: int) -> None:
-    """Have the system calls written down, and the process killed before the one with that number in its thread."""
-    kill = ["-e", f"inject={CHANGING}:signal=KILL:when={kill_at}"] if kill_at else []
+def trace(notes: str, call: str, kill_at: int) -> None:
+    """Have the system calls written down, and the process killed before the call with that number in its thread."""
+    kill = ["-e", f"inject={call}:signal=KILL:when={kill_at}"] if kill_at else []
     command = ["strace", "-f", "-qq", "-p", str(os.getpid()), "-o", f"{notes}/calls", "-e", f"trace={CHANGING}", *kill]
     subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     status = Path("/proc/self/status")
