@@ -215,6 +215,8 @@ def nightly(
                 say(f"{loaded.config.name} {night} was evaluated before: {shown}")
                 evaluation = _delivered(path, loaded, workspace, tracking=tracking)
             else:
+                if claim.records.remote and (weakness := claim.records.remote.find_weakness()):
+                    _tell(weakness)
                 opened = _ready(Path(config), loaded, night, clock)
                 if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
                     points = "histories in MLflow get a second point that night"

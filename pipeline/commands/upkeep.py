@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -338,7 +339,9 @@ def verify(
     receipts = (read_receipt(place, evaluation_id, any_manifest=True) for place in places)
     receipt = next(filter(None, receipts), None)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
-    faults = [*damaged_files(found), *unexpected_files(found)]
+    if places[0].remote and places[0].remote.has(f"{evaluation_id}/{MANIFEST}"):
+        witnesses["its remote copy"] = digest  # or a file of the copy is among the faults
+    faults = [*damaged_files(found), *unexpected_files(found), *_compare_copy(found, digest, places[0])]
     remarks: list[str] = []
     if tracking and not faults:  # a config that was changed might name any store
         try:
@@ -352,6 +355,18 @@ def verify(
     if faults:
         raise InputError(*faults)
     return Verification(found.path, len(found.manifest.files) + 1, tuple(witnesses), tuple(remarks))
+
+
+def _compare_copy(record: Evaluation, digest: str, records: Records) -> Iterator[str]:
+    remote, evaluation_id = records.remote, record.manifest.evaluation_id
+    if remote is None or not remote.has(f"{evaluation_id}/{MANIFEST}"):
+        return
+    digests = {name: file.sha256 for name, file in record.manifest.files.items()} | {MANIFEST: digest}
+    for name, sha256 in each("Checking the remote copy", digests.items(), len(digests), "files"):
+        data = remote.read(f"{evaluation_id}/{name}")
+        if data is None or hashlib.sha256(data).hexdigest() != sha256:
+            problem = "is missing" if data is None else "differs from the record's file"
+            yield f"{remote.url}/{evaluation_id}/{name}: {problem}. Remove the copy, and run `rankledger sync`"
 
 
 def _logged(record: Evaluation, workspace: Workspace) -> dict[str, str]:

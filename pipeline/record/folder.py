@@ -112,13 +112,19 @@ def write_record(
         for file in partial.iterdir():
             _sync(file)
         digest = digest_of(partial)
+        warnings = evaluation.warnings
         if runs_dir is not None:  # before it has its name: a killed process leaves no record that is unknown
-            with contextlib.suppress(OSError):
+            try:
                 remember_own(path.name, digest, runs_dir, manifest.records or str(path.parent.resolve()))
+            except OSError as error:
+                reason = f"{error.filename or 'state folder'}: {error.strerror or error}"
+                later = "`sync` cannot promote the record or send its alert later"
+                warnings = (*warnings, f"{reason}, so {later}. Set XDG_STATE_HOME to a folder that can be written")
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
         _sync(path.parent)
-    return replace(evaluation, manifest=manifest, is_recorded=True, is_trusted=is_trusted(path.name, digest))
+    trusted = runs_dir is not None or is_trusted(path.name, digest)
+    return replace(evaluation, manifest=manifest, is_recorded=True, is_trusted=trusted, warnings=warnings)
 
 
 def _write_tables(folder: Path, evaluation: Evaluation) -> None:

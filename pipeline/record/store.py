@@ -43,6 +43,8 @@ T = TypeVar("T")
 STATE = ".state"
 """Folder beside the records for what is of several: claims on nights and promotions, and logs of alerts."""
 
+_PROBE = f"{STATE}/conditional-writes"  # empty file of every store that machines share
+
 _CLIENT: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=60)}  # obstore's own go on for 3 minutes
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")  # servers' codes, which obstore has in the text of a general error
@@ -74,7 +76,21 @@ class Remote:
 
     def folders(self) -> list[str]:
         with self._naming_url():
-            return [path.rpartition("/")[2] for path in self._store.list_with_delimiter()["common_prefixes"]]
+            folders = [path.rpartition("/")[2] for path in self._store.list_with_delimiter()["common_prefixes"]]
+        if not folders and self.has(_PROBE):  # a page of a proxy or of a sign-in is an empty list, too
+            reason = "lists no files, but has some. Check that the URL leads to an object store"
+            raise OSError(errno.EIO, reason, self.url)
+        return folders
+
+    def find_weakness(self) -> str:
+        """Return why two machines may do the same work. Empty if the server takes conditional writes."""
+        try:
+            if not (self.create(_PROBE, b"") and self.create(_PROBE, b"")):
+                return ""
+            reason = "ignores conditional writes"
+        except OSError as error:
+            reason = str(error.strerror)
+        return f"{self.url}: {reason}, so two machines may evaluate one night. Use one machine, or another store"
 
     def files(self, folder: str) -> list[str]:
         with self._naming_url():

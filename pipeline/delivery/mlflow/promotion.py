@@ -67,7 +67,7 @@ def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
     """
     manifest = record.manifest
     models = [name for name, model in manifest.models.items() if model.promote]
-    if not models or manifest.repeats or not manifest.is_tracked or not record.is_trusted:
+    if not models or manifest.repeats or not manifest.is_tracked:
         return ()
     passed = [name for name in models if _has_passed(record, name)]
     receipt = read_promotions(records, record.path.name) if passed else None
@@ -88,6 +88,9 @@ def promote(
     """
     try:
         if pending := pending_promotions(record, records):
+            if not record.is_trusted:
+                reason = f"{record.path.name}: is not known as yours on this machine"
+                raise TrackingError(f"{reason}. Set XDG_STATE_HOME to the state folder of the user who made the record")
             with open_store(record) as (store, _):
                 for model in pending:
                     if settled := _settle(record, records, store, model):

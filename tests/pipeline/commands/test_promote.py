@@ -119,6 +119,20 @@ def test_a_gate_of_another_model_stops_the_release_of_all(registry):
     assert registry.holder() is None
 
 
+def test_without_a_state_folder_a_night_is_promoted_and_sync_says_why_no_other(registry, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
+    promoted = night(registry, FIRST)
+    assert promoted.promotions == ("promoted: models:/ranker/1 is @champion",)
+    (warning,) = [line for line in promoted.warnings if "XDG_STATE_HOME" in line]
+    assert warning.startswith("/proc/nowhere")
+
+    night(registry, SECOND, 2, tag=False)
+    (synced,) = sync()
+    assert synced.unpromoted.endswith(
+        "is not known as yours on this machine. Set XDG_STATE_HOME to the state folder of the user who made the record"
+    )
+
+
 def test_outputs_that_the_version_did_not_make_are_refused(registry, run_cli):
     without = night(registry, FIRST, tag=False)
     assert without.store

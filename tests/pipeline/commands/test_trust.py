@@ -235,6 +235,8 @@ def test_a_record_of_ones_own_is_one_wherever_it_is_copied_and_nobody_elses_beco
 
 def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
-    record = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False).record
-    assert (record / "manifest.json").is_file()
-    assert not read_record(record).is_trusted
+    evaluation = rankledger.evaluate_config(config, runs_dir=config.parent / "runs", tracking=False)
+    assert (evaluation.record / "manifest.json").is_file()
+    assert any("/proc/nowhere" in warning and "Set XDG_STATE_HOME" in warning for warning in evaluation.warnings)
+    assert evaluation.is_trusted
+    assert not read_record(evaluation.record).is_trusted

@@ -5,6 +5,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -241,6 +242,41 @@ def test_a_file_beside_the_records_is_read_as_it_was_written(kept, elsewhere):
         assert records.read("a.json") == data
 
     assert [path.name for path in kept.folder.glob(".*")] == []
+
+
+def test_a_store_that_lists_nothing_but_has_files_is_no_first_night(kept, monkeypatch):
+    """As a proxy does that answers every request with its page and status 200."""
+    assert kept.ids() == []
+    assert kept.remote.find_weakness() == ""
+    monkeypatch.setattr(kept.remote, "_store", Blind(kept.remote._store))
+
+    with pytest.raises(OSError, match=r"lists no files, but has some\. Check that the URL leads to an object store"):
+        kept.ids()
+
+
+class Blind:
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def list_with_delimiter(self, *_: object) -> dict[str, list[Any]]:
+        return {"common_prefixes": [], "objects": []}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class Careless(Blind):
+    def put(self, name: str, data: bytes, **_: object) -> None:
+        self._store.put(name, data)
+
+
+def test_a_store_that_overwrites_what_it_should_create_is_named(kept, monkeypatch):
+    monkeypatch.setattr(kept.remote, "_store", Careless(kept.remote._store))
+
+    assert kept.remote.find_weakness() == (
+        f"{kept.remote.url}: ignores conditional writes, so two machines may evaluate one night. Use one machine, or "
+        "another store"
+    )
 
 
 def test_a_place_is_a_folder_or_a_url(tmp_path):
