@@ -10,10 +10,12 @@ import pyarrow.fs
 import pytest
 
 import rankledger
+from rankledger.pipeline.commands.upkeep import verify
 from rankledger.pipeline.data import files as input_files
 from rankledger.pipeline.data.locate import find_files, open_filesystem
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.store import Remote, open_records
+from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import search_collection, write_config
 from tests.support.object_stores import ObjectStore, azure_server, google_server
 
@@ -85,6 +87,12 @@ def test_two_machines_share_inputs_cache_and_records(url, tmp_path, ending):
     assert known.ids() == sorted([first.record.name, second.record.name], reverse=True)
     fetched = known.fetch(first.record.name)
     assert [(fetched / path.name).read_bytes() == path.read_bytes() for path in sorted(first.record.iterdir())]
+    assert known.remote.find_weakness() == ""
+    asked = {"runs_dir": tmp_path / "four", "records": records, "tracking": False}
+    assert verify(first.record.name, **asked).witnesses == ("its remote copy",)
+    known.remote.write(f"{first.record.name}/summary.csv", b"")
+    with pytest.raises(InputError, match=r"summary\.csv: differs from the record's file\. Remove the copy"):
+        verify(first.record.name, **asked)
 
 
 def test_folders_and_patterns_are_found(url):
