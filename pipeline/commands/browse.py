@@ -211,13 +211,7 @@ def list_evaluations(
 
 
 def _find_receipt(entry: RecordEntry, workspace: Workspace, unread: dict[str, str]) -> Receipt | None:
-    """Return the receipt from where the record is listed, from this machine, or from where its own config keeps it.
-
-    Args:
-        entry: The record.
-        workspace: Has the records that are listed, and the runs folder.
-        unread: Remarks by place that was not reached, which is not asked again, or by id. New ones are added.
-    """
+    """Return the receipt from where records are listed, from here, or from the config's place. Add to `unread`."""
     receipt = read_receipt(entry.records, entry.evaluation_id)
     if receipt is None and entry.records.remote is not None:
         receipt = read_receipt(Records(entry.records.folder), entry.evaluation_id)

@@ -35,11 +35,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.support.text import counted
 
 _NO_CONFIG = "the config with the accepted records was not found; name it with --config"
-
-
 _FIRST = datetime(1, 1, 1, tzinfo=UTC)
-
-
 _CUT_SHORT = timedelta(days=1)  # after which nobody is still at work on what is half written or half deleted
 
 
@@ -85,10 +81,7 @@ class PruneResult:
 
 
 def stored_records(records: Records) -> tuple[list[RecordEntry], dict[str, str]]:
-    """Return every record whose manifest can be read, and by id why others cannot.
-
-    The last night is first and nights of the future are last.
-    """
+    """Return the readable records, the last night first and the future last, and by id why others are not."""
     entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
     readable, unreadable = [], {}
     for entry in each("Reading records", entries, len(entries), "records"):

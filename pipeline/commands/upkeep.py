@@ -29,7 +29,7 @@ from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.manifest import MANIFEST
 from rankledger.pipeline.record.mlflow_stores import Stores, TrackingStore, open_for_reading, open_store, tracking_of
 from rankledger.pipeline.record.receipts import Outbox, clear_left_behind, read_receipt
-from rankledger.pipeline.record.store import DamagedError, Records, digest_of, open_records, own_places
+from rankledger.pipeline.record.store import DamagedError, Records, Remote, digest_of, open_records, own_places
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 from rankledger.pipeline.record.workspace import Workspace, open_config
 from rankledger.pipeline.support.atomic import hold_lock
@@ -339,9 +339,10 @@ def verify(
     receipts = (read_receipt(place, evaluation_id, any_manifest=True) for place in places)
     receipt = next(filter(None, receipts), None)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
-    if places[0].remote and places[0].remote.has(f"{evaluation_id}/{MANIFEST}"):
-        witnesses["its remote copy"] = digest  # or a file of the copy is among the faults
-    faults = [*damaged_files(found), *unexpected_files(found), *_compare_copy(found, digest, places[0])]
+    faults = [*damaged_files(found), *unexpected_files(found)]
+    if (remote := places[0].remote) and remote.has(f"{evaluation_id}/{MANIFEST}"):
+        faults += _compare_copy(found, digest, remote)
+        witnesses["its remote copy"] = digest
     remarks: list[str] = []
     if tracking and not faults:  # a config that was changed might name any store
         try:
@@ -357,10 +358,8 @@ def verify(
     return Verification(found.path, len(found.manifest.files) + 1, tuple(witnesses), tuple(remarks))
 
 
-def _compare_copy(record: Evaluation, digest: str, records: Records) -> Iterator[str]:
-    remote, evaluation_id = records.remote, record.manifest.evaluation_id
-    if remote is None or not remote.has(f"{evaluation_id}/{MANIFEST}"):
-        return
+def _compare_copy(record: Evaluation, digest: str, remote: Remote) -> Iterator[str]:
+    evaluation_id = record.manifest.evaluation_id
     digests = {name: file.sha256 for name, file in record.manifest.files.items()} | {MANIFEST: digest}
     for name, sha256 in each("Checking the remote copy", digests.items(), len(digests), "files"):
         data = remote.read(f"{evaluation_id}/{name}")

@@ -63,7 +63,6 @@ class RecordHistory:
         *,
         repeats: bool = False,
     ) -> None:
-        """Prepare the history."""
         self.records = records
         self.name = name
         self.date = date

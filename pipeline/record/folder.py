@@ -117,9 +117,9 @@ def write_record(
             try:
                 remember_own(path.name, digest, runs_dir, manifest.records or str(path.parent.resolve()))
             except OSError as error:
-                reason = f"{error.filename or 'state folder'}: {error.strerror or error}"
-                later = "`sync` cannot promote the record or send its alert later"
-                warnings = (*warnings, f"{reason}, so {later}. Set XDG_STATE_HOME to a folder that can be written")
+                reason = f"{error.filename or 'state folder'}: {error.strerror or error}, so `sync` cannot promote the"
+                advice = "record or send its alert later. Set XDG_STATE_HOME to a folder that can be written"
+                warnings = (*warnings, f"{reason} {advice}")
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
         _sync(path.parent)
@@ -372,8 +372,7 @@ class _RecordScan(Generic[T]):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        unreadable = self.unreadable.items()
-        return tuple(f"{name}: cannot be read as a record, left out: {reason}" for name, reason in unreadable)
+        return tuple(f"{name}: cannot be read as a record, left out: {why}" for name, why in self.unreadable.items())
 
 
 def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:

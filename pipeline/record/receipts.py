@@ -120,10 +120,7 @@ _Kind = TypeVar("_Kind", Receipt, PromotionReceipt, TargetReceipt)
 
 
 def read_receipt(records: Records, evaluation_id: str, *, any_manifest: bool = False) -> Receipt | None:
-    """Return the receipt of an evaluation. None if it was not delivered yet.
-
-    Without `any_manifest` the receipt of another manifest is rejected.
-    """
+    """Return the receipt of an evaluation, of its manifest or of any. None if it was not delivered yet."""
     return _read(records, evaluation_id, RECEIPTS[0], Receipt, any_manifest=any_manifest)
 
 
@@ -148,9 +145,7 @@ def _read(
     if found[1].evaluation_id != evaluation_id:
         raise InputError(f"{records.place}: {name} is the receipt of {found[1].evaluation_id!r}; {remedy}")
     manifest = f"{evaluation_id}/{MANIFEST}"
-    if any_manifest:
-        return found[1]
-    data = records.read(manifest) or Records(records.folder).read(manifest)
+    data = None if any_manifest else records.read(manifest) or Records(records.folder).read(manifest)
     if data is not None and hashlib.sha256(data).hexdigest() != found[1].manifest_sha256:
         raise InputError(f"{records.place}: {name} is the receipt of another manifest; {remedy}")
     return found[1]

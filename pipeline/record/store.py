@@ -241,10 +241,7 @@ class Records:
 
     def ids(self, name: str | None = None) -> list[str]:
         """Return the ids of all records, the last that began first, those that cannot be read included."""
-        try:
-            local_folders = [path.name for path in self.folder.iterdir()]
-        except FileNotFoundError:
-            local_folders = []
+        local_folders = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
         remote_folders = {*self.remote.folders()} if self.remote else set()
         names = {text: evaluation_name(text) for text in (*local_folders, *remote_folders)}
         ids = (text for text, own in names.items() if own and name in (None, own))
@@ -252,9 +249,8 @@ class Records:
 
     def may_have(self, evaluation_id: str) -> bool:
         """Return whether there is a record, even if it cannot be read."""
-        if self._may_have_here(evaluation_id):
-            return True
-        return self.remote is not None and self.remote.has(f"{evaluation_id}/{MANIFEST}")
+        is_remote = self.remote is not None and self.remote.has(f"{evaluation_id}/{MANIFEST}")
+        return is_remote or self._may_have_here(evaluation_id)
 
     def _may_have_here(self, evaluation_id: str) -> bool:
         try:

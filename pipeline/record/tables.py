@@ -104,32 +104,22 @@ def _read_few(data: bytes, types: Mapping[str, Any], measure: str | None) -> lis
             rows = [row for row in rows if from_cell(row[place]) == measure]
         columns = zip(*rows, strict=True) if rows else ([] for _ in types)
         return [[*map(_parser_of(type_), column)] for type_, column in zip(types.values(), columns, strict=True)]
-    except (ValueError, csv.Error):
+    except (KeyError, ValueError, csv.Error):
         return None
 
 
 @cache
 def _parser_of(type_: Any) -> Callable[[str], Any]:
     if type_ not in _ARROW_TYPES:
-        words = get_args(type_) if get_origin(type_) is Literal else None
-
-        def parse_text(cell: str) -> str:
-            word = from_cell(cell)
-            if words is not None and word not in words:
-                raise ValueError(word)
-            return word
-
-        return parse_text
-
+        words = {word: word for word in get_args(type_)}
+        return words.__getitem__ if get_origin(type_) is Literal else from_cell
     is_optional = type_ not in (float, int)
     parse, limit = (int, 2**63 - 1) if _ARROW_TYPES[type_] == pa.int64() else (float, sys.float_info.max)
     least = 0 if parse is int else -limit
 
     def parse_number(cell: str) -> float | None:
-        if is_optional and not cell:
-            return None
-        number = parse(cell)
-        if not least <= number <= limit:
+        number = None if is_optional and not cell else parse(cell)
+        if number is not None and not least <= number <= limit:
             raise ValueError(cell)
         return number
 

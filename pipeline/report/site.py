@@ -183,8 +183,9 @@ def _summarize(entry: RecordEntry, known: Mapping[str, SiteRecord], folder: Path
     if record is None or record.stamp != stamp:
         record = replace(_read(entry), stamp=stamp)
     copy, size = folder / record_path(entry.evaluation_id), record.page_size
+    copied_size = copy.stat().st_size if copy.is_file() else None
     linked = len(_with_link_back(_CONTENTS, record.name)) - len(_CONTENTS)
-    if size is not None and _size(copy) not in (size, size + linked):
+    if size is not None and copied_size not in (size, size + linked):
         page = entry.page()
         if page is not None:
             _write_changed(copy, _with_link_back(page, record.name))
@@ -197,13 +198,6 @@ _CONTENTS = b'<nav aria-label="Contents">\n<ul>'
 def _with_link_back(page: bytes, name: str) -> bytes:
     link = f'\n<li><a href="../{evaluation_path(name)}">All nights</a></li>'
     return page.replace(_CONTENTS, _CONTENTS + link.encode(), 1)
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
 
 
 def _read(entry: RecordEntry) -> SiteRecord:

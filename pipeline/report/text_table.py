@@ -244,11 +244,10 @@ class Table:
             return []
 
         def draw(cells: Iterable[object], edge: str) -> str:
-            texts = (
-                f"{text}{padding}" if column.kind in _TEXTS else f"{padding}{text}"
-                for text, size, column in zip(map(str, cells), widths, self.columns, strict=True)
-                for padding in [" " * (size - cell_len(text))]
-            )
+            texts = [*map(str, cells)]
+            for place, (size, column) in enumerate(zip(widths, self.columns, strict=True)):
+                padding = " " * (size - cell_len(texts[place]))
+                texts[place] = texts[place] + padding if column.kind in _TEXTS else padding + texts[place]
             return f"{edge} {f' {edge} '.join(texts)} {edge}"
 
         rules = ["━" * (size + 2) for size in widths]
