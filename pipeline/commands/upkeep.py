@@ -336,8 +336,7 @@ def verify(
     found = record_of(record, name, workspace)
     evaluation_id, digest = found.manifest.evaluation_id, digest_of(found.path)
     places = (workspace.records, Records(found.path.parent))  # a record may lie elsewhere
-    receipts = (read_receipt(place, evaluation_id, any_manifest=True) for place in places)
-    receipt = next(filter(None, receipts), None)
+    receipt = next(filter(None, (read_receipt(place, evaluation_id, any_manifest=True) for place in places)), None)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
     faults = [*damaged_files(found), *unexpected_files(found)]
     if (remote := places[0].remote) and remote.has(f"{evaluation_id}/{MANIFEST}"):

@@ -188,8 +188,7 @@ def measured_history(
     """Return the history of a measure, with the arguments and errors of `history`."""
 
     def look(entry: RecordEntry) -> HistoryEntry:
-        evaluated, promoted = _evaluated(entry, spelled(measure, entry) or measure), _promoted(entry)
-        return replace(evaluated, promoted=promoted) if promoted else evaluated
+        return replace(_evaluated(entry, spelled(measure, entry) or measure), promoted=_promoted(entry))
 
     scan = scan_records(workspace.records, name, look)
     written = next((entry.measure for entry in scan.found if entry.lines), None)

@@ -117,9 +117,8 @@ def write_record(
             try:
                 remember_own(path.name, digest, runs_dir, manifest.records or str(path.parent.resolve()))
             except OSError as error:
-                reason = f"{error.filename or 'state folder'}: {error.strerror or error}, so `sync` cannot promote the"
-                advice = "record or send its alert later. Set XDG_STATE_HOME to a folder that can be written"
-                warnings = (*warnings, f"{reason} {advice}")
+                later = "`sync` cannot promote the record later. Set XDG_STATE_HOME to a folder that can be written"
+                warnings = (*warnings, f"{error.filename or 'state folder'}: {error.strerror or error}, so {later}")
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
         _sync(path.parent)

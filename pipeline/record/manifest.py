@@ -15,7 +15,7 @@ from datetime import date as calendar_date
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
 
@@ -391,8 +391,7 @@ def parse_manifest(data: bytes, path: Path) -> Manifest:
 
 def read_typed(kind: type[T], data: bytes) -> T:
     """Return a dataclass from JSON, whose values have the types of its fields."""
-    hashable: Any = kind
-    root: T = _build_model(hashable).model_validate_json(data).root
+    root: T = _build_model(cast(Any, kind)).model_validate_json(data).root
     return root
 
 

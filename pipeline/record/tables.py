@@ -100,8 +100,7 @@ def _read_few(data: bytes, types: Mapping[str, Any], measure: str | None) -> lis
         if header != [*types] or any(len(row) != len(header) for row in rows):
             return None
         if measure is not None:
-            place = header.index("measure")
-            rows = [row for row in rows if from_cell(row[place]) == measure]
+            rows = [row for row in rows if from_cell(row[header.index("measure")]) == measure]
         columns = zip(*rows, strict=True) if rows else ([] for _ in types)
         return [[*map(_parser_of(type_), column)] for type_, column in zip(types.values(), columns, strict=True)]
     except (KeyError, ValueError, csv.Error):
@@ -111,8 +110,7 @@ def _read_few(data: bytes, types: Mapping[str, Any], measure: str | None) -> lis
 @cache
 def _parser_of(type_: Any) -> Callable[[str], Any]:
     if type_ not in _ARROW_TYPES:
-        words = {word: word for word in get_args(type_)}
-        return words.__getitem__ if get_origin(type_) is Literal else from_cell
+        return {word: word for word in get_args(type_)}.__getitem__ if get_origin(type_) is Literal else from_cell
     is_optional = type_ not in (float, int)
     parse, limit = (int, 2**63 - 1) if _ARROW_TYPES[type_] == pa.int64() else (float, sys.float_info.max)
     least = 0 if parse is int else -limit

@@ -238,8 +238,7 @@ class Table:
 
     def draw_long(self, width: int) -> list[str]:
         """Return the lines of rich for a long table without styles. Empty if it is short or has cells to fold."""
-        widths = self._least_widths(width)
-        title = printable(self.caption)
+        widths, title = self._least_widths(width), printable(self.caption)
         if len(self.rows) < _LONG or max(_framed_width(widths), cell_len(title)) > width:
             return []
 
