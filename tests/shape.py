@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 170,
-    "lines": 53_539,
-    "code": 37_889,
-    "docstrings": 7_100,
+    "lines": 54_300,
+    "code": 38_500,
+    "docstrings": 7_200,
     "records": 272,
     "mirrored": 11,
     "cycle": 0,
     "upward": 0,
     "closure": 124,
     "parameters": 14,
-    "test_lines": 73_600,
+    "test_lines": 74_500,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
