@@ -279,8 +279,10 @@ def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str)
             parameters.setdefault(name, written)
         matches = names_here.intersection(_GROUPS.get(name, (name,)))
         if not matches or (dot and not written):
-            name = "all_trec" if name == "all_qrels" else name  # as trec_eval's own help says
-            hint = likely(name, [*names_here, *_GROUPS]) or f"; there are {', '.join(_GROUPS)} and single ones"
+            meant = "all_trec" if name == "all_qrels" else name  # as trec_eval's own help says
+            choices = sorted(names_here | {*_GROUPS})
+            hint = f"; did you mean {meant!r}?" if meant in choices else likely(name, choices)
+            hint = hint or f"; there are {', '.join(_GROUPS)} and single ones"
             raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'{hint}")
         chosen |= matches
 
