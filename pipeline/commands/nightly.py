@@ -327,8 +327,9 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
     try:
         receipt = read_receipt(workspace.records, path.name)
         is_left = receipt is None or bool(pending_promotions(record, workspace.records))
-    except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
-        return replace(record, unsaved=workspace.records.describe_error(error))
+    except (OSError, InputError) as error:  # whether MLflow has it cannot be known: what it has is not sent again
+        reason = workspace.records.describe_error(error) if isinstance(error, OSError) else str(error)
+        return replace(record, unsaved=reason)
     evaluation = replace(record, store=receipt.page if receipt else None)
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest.is_tracked and is_left

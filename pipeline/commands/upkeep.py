@@ -134,7 +134,7 @@ class _Syncer:
             record = read_record(path)
             outbox = Outbox(self.place_of(record), self._open_store, again=self._again)
             results = list(run_targets(record, outbox))
-        except (InputError, OSError) as error:
+        except Exception as error:  # of this record, and the next one may be whole
             results = [TargetResult("record", error=error)]
         reasons = []
         for result in results:
@@ -371,7 +371,7 @@ def _logged(record: Evaluation, workspace: Workspace) -> dict[str, str]:
     tracking = tracking_of(record.path, workspace)
     evaluation_id, name = record.manifest.evaluation_id, record.manifest.name
     with open_for_reading(tracking, workspace) as store:
-        digests = store.ask("logged_digests", evaluation_id=evaluation_id, name=name)
+        digests = store.ask("find_digests", evaluation_id=evaluation_id, name=name)
     return {f"the run {run_id} of MLflow": digest for run_id, digest in digests.items()}
 
 

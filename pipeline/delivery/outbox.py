@@ -49,7 +49,7 @@ class TargetResult:
         if isinstance(self.error, OSError):
             return records.describe_error(self.error)
         reason = "; ".join(self.error.lines) if isinstance(self.error, InputError) else str(self.error)
-        is_expected = reason and isinstance(self.error, InputError | TrackingError)
+        is_expected = reason and isinstance(self.error, InputError | LockedError | TrackingError)
         return reason if is_expected else one_line(f"{type(self.error).__name__}: {reason}")
 
 
@@ -65,21 +65,17 @@ def log_record(record: Evaluation, outbox: Outbox) -> Iterable[str]:
         return ()
     if not (outbox.is_new or outbox.again) and read_receipt(records, evaluation_id) is not None:
         return ()
-    with outbox.open_store(record) as (store, tracking):
-        try:
-            with one_at_a_time(records, evaluation_id, store.timeout):
-                receipt: Receipt | None = None
-                if not outbox.again:
-                    with suppress(OSError):  # if it cannot be read, logging once more does no harm
-                        receipt = read_receipt(records, evaluation_id)
-                if receipt is None:
-                    runs = store.deliver(record.path, max_metrics=tracking.max_metrics)
-                    moment = datetime.now(UTC).isoformat()
-                    receipt = Receipt(evaluation_id, digest_of(record.path), store.public_uri, **runs, delivered=moment)
-                    write_receipt(records, receipt)
-                return (receipt.page,)
-        except LockedError as error:
-            raise TrackingError(str(error)) from None
+    with outbox.open_store(record) as (store, tracking), one_at_a_time(records, evaluation_id, store.timeout):
+        receipt: Receipt | None = None
+        if not outbox.again:
+            with suppress(OSError):  # if it cannot be read, logging once more does no harm
+                receipt = read_receipt(records, evaluation_id)
+        if receipt is None:
+            runs = store.deliver(record.path, max_metrics=tracking.max_metrics)
+            moment = datetime.now(UTC).isoformat()
+            receipt = Receipt(evaluation_id, digest_of(record.path), store.public_uri, **runs, delivered=moment)
+            write_receipt(records, receipt)
+        return (receipt.page,)
 
 
 def promote_models(record: Evaluation, outbox: Outbox) -> Iterable[str]:

@@ -50,7 +50,7 @@ from rankledger.pipeline.record.tables import (
     write_query_changes,
     write_query_details,
 )
-from rankledger.pipeline.support.atomic import partial_beside
+from rankledger.pipeline.support.atomic import partial_beside, read_regular
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.progress import each
 
@@ -180,7 +180,7 @@ def record_of(path: Path, manifest: Manifest, read: Read | None = None, *, trust
 def _read_manifest(path: Path) -> bytes:
     file = path / MANIFEST
     try:
-        return file.read_bytes()
+        return read_regular(file)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{file}: file not found; restore the record or name another") from None
     except OSError as error:
@@ -349,7 +349,7 @@ class RecordEntry:
     def _read(self, name: str) -> bytes:
         path = self.path / name
         try:
-            return path.read_bytes()
+            return read_regular(path)
         except (FileNotFoundError, NotADirectoryError):
             is_remote = self.records.remote is not None and not self.records.has_here(self.evaluation_id)
         except OSError as error:

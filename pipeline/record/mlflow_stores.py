@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -25,11 +24,12 @@ from rankledger.pipeline.record.manifest import MANIFEST, TrackingState
 from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
 from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.support.progress import stage
-from rankledger.pipeline.support.text import public_uri, without_credentials
+from rankledger.pipeline.support.text import public_uri
 
 _DATABASE = "sqlite:///"
 _ADDRESS = re.compile(r"[A-Za-z0-9.-]+:[0-9]+(/.*)?")  # of a server, whose scheme was forgotten
 _VARIABLE = "MLFLOW_TRACKING_URI"
+_OWN_VARIABLES = "MLFLOW_TRACKING_"
 _NAME_A_STORE = f"name the store with --tracking-uri, or set {_VARIABLE}"
 
 
@@ -53,41 +53,55 @@ class TrackingStore:
         self.public_uri = public_uri(uri)
         self.timeout = timeout.total_seconds()
         self._uri = uri
-        self._artifacts = artifacts
+        self._artifacts = artifacts.absolute()
         self._process: subprocess.Popen[str] | None = None
-        self._problem = ""
 
     def __enter__(self) -> TrackingStore:
-        self._stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-                env={**_DEFAULTS, **os.environ, _VARIABLE: self._uri},
-                text=True,
-                encoding="utf-8",
-            )
-        except OSError as error:  # which delays the delivery, and costs no evaluation
-            self._problem = f"MLflow's process cannot be started: {error.strerror or error}"
+        with suppress(TrackingError):  # which delays the delivery, and costs no evaluation
+            self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                with suppress(OSError):  # a request that nobody read
-                    pipe.close()  # type: ignore[union-attr]
-        self._stderr.close()
+        self._end()
+
+    def _start(self) -> subprocess.Popen[str]:
+        if _ADDRESS.fullmatch(self._uri):
+            raise TrackingError(_complete_address(_VARIABLE, self._uri), unreachable=True)
+        try:
+            command = [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"]
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            self._process = subprocess.Popen(command, **pipes, env=self._list_variables(), encoding="utf-8")
+        except OSError as error:
+            raise self._fail(f"its process cannot be started ({error.strerror or error})", unreachable=True) from None
+        return self._process
+
+    def _list_variables(self) -> dict[str, str]:
+        variables = {  # a secret from a file ends in a line break, which no header may have
+            name: value.rstrip("\r\n") if name.startswith(_OWN_VARIABLES) else value
+            for name, value in {**_DEFAULTS, **os.environ, _VARIABLE: self._uri}.items()
+        }
+        try:
+            Path.home()
+        except RuntimeError:  # a user without a home, as in many containers, and MLflow does not load without one
+            variables["HOME"] = str(self._artifacts.parent)
+        return variables
+
+    def _end(self) -> int:
+        """End the process, if there is one, and return its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            with suppress(OSError):  # a request that nobody read
+                pipe.close()  # type: ignore[union-attr]
+        return process.wait()
+
+    def _fail(self, problem: str, *, unreachable: bool) -> TrackingError:
+        return TrackingError(f"MLflow at {name_store(self._uri)}: {problem}", unreachable=unreachable)
 
     def deliver(self, record: Path, *, max_metrics: int) -> dict[str, Any]:
-        """Log the runs of a record, each once. Return the fields of `Receipt` on them.
-
-        Raises:
-            TrackingError: The store cannot be reached or refuses something. Some runs may be logged.
-        """
+        """Log the runs of a record, each once, with the errors of `ask`. Return the fields of `Receipt` on them."""
         options = {"max_metrics": max_metrics, "artifacts": str(self._artifacts)}
         return dict(self.ask("deliver", record=str(record.absolute()), **options))
 
@@ -97,9 +111,9 @@ class TrackingStore:
         Raises:
             TrackingError: The store cannot be reached, refuses something or does not answer in time.
         """
-        process, is_late = self._process, threading.Event()
-        if process is None or process.stdin is None or process.stdout is None:
-            raise TrackingError(self._problem, unreachable=True)
+        process, is_late = self._process or self._start(), threading.Event()
+        assert process.stdin is not None, "it is a pipe"
+        assert process.stdout is not None, "it is a pipe"
 
         def give_up() -> None:
             is_late.set()
@@ -116,19 +130,29 @@ class TrackingStore:
                 line = process.stdout.readline()
         finally:
             timer.cancel()
-        if not line and is_late.is_set():
-            problem = f"no answer within {self.timeout:g} s (tracking.timeout)"
-            raise TrackingError(f"MLflow at {self.public_uri}: {problem}", unreachable=True)
-        if not line:
-            self._stderr.seek(0)
-            last_words = without_credentials(self._stderr.read()[-2_000:].strip(), self._uri)
-            raise RuntimeError(f"the process that speaks to MLflow ended: {last_words}")
+        if not line:  # the next request starts another process
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)  # seconds, because it closes its answers before it ends
+            code = self._end()
+            if is_late.is_set():
+                raise self._fail(f"no answer within {self.timeout:g} s (tracking.timeout)", unreachable=True)
+            end = f"ended with {code}" if code >= 0 else f"was killed (signal {-code}, perhaps out of memory)"
+            raise self._fail(f"its process {end}", unreachable=False)
         answer = json.loads(line)
-        if "bug" in answer:
-            raise RuntimeError(answer["bug"])
         if "error" in answer:
             raise TrackingError(answer["error"], unreachable=answer["unreachable"])
         return answer["result"]
+
+
+def name_store(uri: str) -> str:
+    """Return a store for messages: a server without its path, which may be a secret."""
+    shown = public_uri(uri)
+    scheme, separator, rest = shown.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}" if separator and scheme in ("http", "https") else shown
+
+
+def _complete_address(key: str, address: str) -> str:
+    return f"{key}: '{address}' has no scheme. Set http://{address} or https://{address} for a server."
 
 
 def open_store(tracking: Tracking, workspace: Workspace) -> TrackingStore:
@@ -240,25 +264,27 @@ def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: boo
 def fetch_record(run_id: str, tracking: Tracking, workspace: Workspace) -> Path:
     """Return the folder of the record of an MLflow run, copied from there if it is not local."""
     with open_for_reading(tracking, workspace) as store:
-        run = store.ask("evaluation_of_run", run_id=run_id)
+        run = store.ask("find_evaluation", run_id=run_id)
         evaluation_id = run["evaluation_id"]
         copy = workspace.runs_dir / "mlflow-records" / evaluation_id
         known = workspace.records.fetch(evaluation_id) or (copy if (copy / MANIFEST).is_file() else None)
         if known is None and run["run_id"] is None:
             raise InputError(f"MLflow has no run of the evaluation {evaluation_id} itself; name its record instead")
-        return known or Path(store.ask("copy_record", run_id=run["run_id"], folder=str(copy)))
+        if known is None:
+            artifacts = str(workspace.runs_dir.absolute() / "mlflow-artifacts")
+            store.ask("copy_record", run_id=run["run_id"], folder=str(copy.absolute()), artifacts=artifacts)
+        return known or copy
 
 
 def _uri(uri: str | None, workspace: Workspace) -> str:
-    if uri is None and (
-        chosen := os.environ.get(_VARIABLE)
-    ):  # in which MLflow has paths start at the working directory
+    chosen = os.environ.get(_VARIABLE, "").strip()
+    if uri is None and chosen:  # in which MLflow has paths start at the working directory
         if chosen.startswith(_DATABASE):
             return f"{_DATABASE}{Path(chosen.removeprefix(_DATABASE)).absolute()}"
-        is_url = chosen == "databricks" or "://" in chosen or chosen.startswith("file:")
+        is_url = chosen == "databricks" or "://" in chosen or chosen.startswith("file:") or _ADDRESS.fullmatch(chosen)
         return chosen if is_url else str(Path(chosen).absolute())
     if uri and _ADDRESS.fullmatch(uri):
-        raise InputError(f"tracking.uri: found '{uri}'; write http://{uri} or https://{uri} for a server")
+        raise InputError(_complete_address("tracking.uri", uri))
     scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
     if uri == "databricks" or (separator and scheme != "sqlite"):
         return str(uri)

@@ -24,7 +24,7 @@ from rankledger.pipeline.record.manifest import MANIFEST, RECEIPTS
 from rankledger.pipeline.record.mlflow_stores import TrackingStore
 from rankledger.pipeline.record.store import STATE, Records, Remote, json_file, read_json_file
 from rankledger.pipeline.support.atomic import clear_abandoned, hold_lock
-from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.errors import InputError, LockedError, shorten
 
 _LOCK = ".delivery.partial"
 
@@ -61,6 +61,8 @@ class Receipt:
     def __post_init__(self) -> None:
         if not all(run.keys() >= {"dataset", "model", "run_id"} for run in self.runs):
             raise ValueError("a run lacks its dataset, model or run_id")
+        if bad := [name for name in (self.experiment_id, self.run_id) if not re.fullmatch(r"[\w-]{1,100}", name)]:
+            raise ValueError(f"{shorten(repr(bad[0]), 80)} is not an id of MLflow")
 
     @property
     def page(self) -> str:
@@ -241,10 +243,11 @@ class Claim:
         claim, seen = ClaimFile(self.evaluations, socket.gethostname(), os.getpid(), since), self._seen
         data = json_file(claim)
         self._local.write(self._file, data)
-        if self.records.remote is None:
+        remote = self.records.remote
+        if remote is None:
             return
         with suppress(OSError):  # the remote store is away, and gets the id at the end
-            written = self.records.replace(self._file, data, seen[0]) if seen else self.records.create(self._file, data)
+            written = remote.replace(self._file, data, seen[0]) if seen else remote.create(self._file, data)
             current = (data, claim) if written else read_claim(self.records, self._file)
             if current and current[1] != claim:  # otherwise only the answer was lost
                 raise _locked(self._work, current[1])

@@ -30,7 +30,7 @@ from rankledger.pipeline.record.manifest import (
     parse_manifest,
     read_typed,
 )
-from rankledger.pipeline.support.atomic import partial_beside, write_to_disk
+from rankledger.pipeline.support.atomic import partial_beside, read_regular, write_to_disk
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.support.text import has_credentials
@@ -298,7 +298,7 @@ class Records:
         if hashes is None:
             raise _damaged(path.name, MANIFEST, self.folder)
         for name, sha256 in each("Copying the record", hashes.items(), len(hashes), "files"):
-            data = (path / name).read_bytes()
+            data = read_regular(path / name)
             if hashlib.sha256(data).hexdigest() != sha256:
                 raise _damaged(path.name, name, self.folder)
             self.remote.write(f"{path.name}/{name}", data)
@@ -320,7 +320,7 @@ class Records:
         if self.remote is not None:
             return self.remote.read(name)
         try:
-            return (self.folder / name).read_bytes()
+            return read_regular(self.folder / name)
         except FileNotFoundError:
             return None
 
@@ -334,31 +334,6 @@ class Records:
         with partial_beside(self.folder / path.name) as partial:  # not in a record, which has no other files
             write_to_disk(partial, data)
             partial.replace(path)
-
-    def create(self, name: str, data: bytes) -> bool:
-        if self.remote is not None:
-            return self.remote.create(name, data)
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial_beside(path) as partial:
-            write_to_disk(partial, data)
-            try:
-                os.link(partial, path)
-            except FileExistsError:
-                return False
-        return True
-
-    def replace(self, name: str, data: bytes, seen: bytes) -> bool:
-        """Replace a file that still holds `seen`. Return whether it was written.
-
-        The remote server decides between writers. On this machine the caller must hold a lock.
-        """
-        if self.remote is not None:
-            return self.remote.replace(name, data, seen)
-        if self.read(name) != seen:
-            return False
-        self.write(name, data)
-        return True
 
     def _download(self, remote: Remote, evaluation_id: str, folder: Path) -> bool:
         manifest = remote.read(f"{evaluation_id}/{MANIFEST}")

@@ -41,6 +41,7 @@ from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.manifest import MANIFEST, Manifest, RecordedBaseline, finding, is_receipt, read_typed
 from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.support.atomic import read_regular
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.support.text import from_cell, to_cell
@@ -300,7 +301,7 @@ def read_file(path: Path, manifest: Manifest, name: str) -> bytes | None:
 def read_unchanged(path: Path, written: File) -> bytes:
     """Return a file's contents, with the errors of `read_file`."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError:
         raise InputError(f"{path}: file not found; restore the record") from None
     except OSError as error:

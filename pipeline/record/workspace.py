@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import re
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date as calendar_date
 from functools import partial
@@ -78,6 +80,7 @@ class Workspace:
             if folder.is_symlink() and not folder.exists():  # the volume is not mounted
                 reason = f"is a link to {folder.readlink()}, which is not there. Check that it is mounted"
                 raise OSError(errno.ENOENT, reason, str(folder))
+        _find_temporary_folder(runs)
         is_config = records is not None and _is_file(records)
         if is_config:
             place = Planning(load(str(records), ["tracking=", "notify="]), None).records()
@@ -91,6 +94,16 @@ class Workspace:
     @property
     def cache(self) -> OutputCache:
         return OutputCache(self.cache_place or self.runs_dir / "cache")
+
+
+def _find_temporary_folder(runs_dir: Path) -> None:
+    """Have this process and its children use the runs folder if the system has no folder for temporary files."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        with suppress(OSError):
+            runs_dir.mkdir(parents=True, exist_ok=True)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(runs_dir.absolute())
 
 
 def _is_file(text: str) -> bool:

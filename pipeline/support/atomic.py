@@ -6,12 +6,14 @@ leftovers of ended processes of this host, and of other hosts after a day. Locks
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import secrets
 import shutil
 import socket
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -84,6 +86,13 @@ def hold_lock(path: Path, busy: str, seconds: float) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)  # while it is held: whoever waits for it looks again whether it is there
         lock.release()
+
+
+def read_regular(path: Path) -> bytes:
+    """Read a regular file. Raise OSError for a pipe or a device, which may never end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return path.read_bytes()
 
 
 def clear_abandoned(*folders: Path) -> None:

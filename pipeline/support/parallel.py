@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -104,7 +104,8 @@ def _stop_processes_at_exit() -> None:
 
     def stop() -> None:
         feeders = [thread for thread in threading.enumerate() if thread.name == "QueueFeederThread"]
-        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+        with suppress(OSError):  # without shared memory joblib starts no processes
+            get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
         for feeder in feeders:
             feeder.join(timeout=_FEEDER_SECONDS)
 

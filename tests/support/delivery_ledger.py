@@ -50,7 +50,9 @@ class Ledger:
             for place, (model, metrics) in enumerate(FIGURES.items())
         ]
         primary = ("ndcg_at_10", True)
-        own = self._run(None, len(models), inputs=judgments, artifacts=self.record, primary=primary)
+        own = self._run(
+            None, len(models), inputs=judgments, files=tuple(map(self.record.joinpath, FILES)), primary=primary
+        )
         return [*models, own]
 
     def haunted(self) -> list[Run]:

@@ -6,7 +6,7 @@ several connections at once is passed on at once.
 
 import http.client
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -59,6 +59,7 @@ class Proxy:
     server: str  # `host:port`, to which it passes on
     calls: list[Call] = field(default_factory=list)  # the exchanges since `expect`, in the order in which they arrived
     lateness: float = 60.0  # seconds for which a late response is held back
+    lies: dict[str, Iterable[bytes]] = field(default_factory=dict)  # responses by the end of a path, instead of its own
     _plan: _Plan = field(default_factory=_Plan)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _released: threading.Event = field(default_factory=threading.Event)
@@ -100,6 +101,10 @@ class _Handler(QuietHandler):
     def _exchange(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         plan = self.proxy._next(Call(self.command, urlsplit(self.path).path))
+        for ending, lie in self.proxy.lies.items():
+            if urlsplit(self.path).path.endswith(ending):
+                self.close_connection = True
+                return self.wfile.writelines(lie)
         if plan is None:
             return self._say(self._passed_on(body))
         held = self.proxy._released

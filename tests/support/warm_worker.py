@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO
 
 import pytest
 from filelock import FileLock
@@ -24,6 +23,7 @@ from rankledger.pipeline.delivery.mlflow import worker
 from rankledger.pipeline.record import mlflow_stores as client
 from tests.support.forked import Forked, Loaded, import_mlflow, loaded
 
+SUBPROCESS = {name: getattr(subprocess, name) for name in ("PIPE", "DEVNULL", "TimeoutExpired")}
 COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"]
 
 
@@ -31,7 +31,7 @@ COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.work
 def warm_workers(template: Path) -> Iterator[None]:
     parent = Parent(template)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=parent.fork))
+        patch.setattr(client, "subprocess", SimpleNamespace(**SUBPROCESS, Popen=parent.fork))
         yield
     parent.end()
 
@@ -45,13 +45,14 @@ class Parent:
         self._kept = ExitStack()
         self._loaded: Loaded | None = None
 
-    def fork(self, command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> "Worker":
+    def fork(self, command: list[str], *, env: Mapping[str, str], **_: object) -> "Worker":
         assert command == COMMAND
         with self._lock:
             self._loaded = self._loaded or self._kept.enter_context(loaded(import_stores))
         (asked, ask), (answers, answer) = os.pipe(), os.pipe()
-        streams = {"stdin": asked, "stdout": answer, "stderr": stderr.fileno()}
-        forked = self._loaded.start(self._code, folder=Path.cwd(), environment=env, **streams)
+        with Path(os.devnull).open("w") as nowhere:
+            streams = {"stdin": asked, "stdout": answer, "stderr": nowhere.fileno()}
+            forked = self._loaded.start(self._code, folder=Path.cwd(), environment=env, **streams)
         os.close(asked)
         os.close(answer)
         return Worker(forked, ask, answers)

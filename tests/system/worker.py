@@ -8,14 +8,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import Any
 
 from rankledger.pipeline.delivery.mlflow import worker
 from rankledger.pipeline.record import mlflow_stores as client
 from tests.support.forked import take
-from tests.support.warm_worker import COMMAND
+from tests.support.warm_worker import COMMAND, SUBPROCESS
 
 CHANGING = (  # system calls that change a file or reach a server
     "write,writev,pwrite64,sendto,sendmsg,fsync,fdatasync,ftruncate,rename,renameat,renameat2,link,linkat,symlink,"
@@ -55,20 +56,22 @@ def fork_workers(notes: Mapping[str, Any]) -> None:
         _wait(theirs, notes)
     theirs.close()
 
-    def start(command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> SimpleNamespace:
+    def start(command: list[str], *, env: Mapping[str, str], **_: object) -> SimpleNamespace:
         assert command == COMMAND
         (asked, ask), (answers, answer) = os.pipe(), os.pipe()
-        socket.send_fds(ours, [json.dumps(dict(env)).encode()], [asked, answer, stderr.fileno()])
+        with Path(os.devnull).open("w") as nowhere:
+            socket.send_fds(ours, [json.dumps(dict(env)).encode()], [asked, answer, nowhere.fileno()])
         os.close(asked)
         os.close(answer)
+        end = cache(lambda: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         return SimpleNamespace(
             stdin=os.fdopen(ask, "w", encoding="utf-8"),
             stdout=os.fdopen(answers, encoding="utf-8"),
-            kill=lambda: os.kill(pid, signal.SIGKILL),
-            wait=lambda: os.waitpid(pid, 0),
+            kill=lambda: end.cache_info().currsize or os.kill(pid, signal.SIGKILL),
+            wait=lambda _=None: end(),
         )
 
-    client.subprocess = SimpleNamespace(PIPE=subprocess.PIPE, Popen=start)  # type: ignore[attr-defined]
+    client.subprocess = SimpleNamespace(**SUBPROCESS, Popen=start)  # type: ignore[attr-defined]
 
 
 def _wait(channel: socket.socket, notes: Mapping[str, Any]) -> None:

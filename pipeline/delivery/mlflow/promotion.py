@@ -32,7 +32,7 @@ from rankledger.pipeline.record.receipts import (
     write_receipt,
 )
 from rankledger.pipeline.record.store import Records, digest_of
-from rankledger.pipeline.support.errors import LockedError, TrackingError
+from rankledger.pipeline.support.errors import TrackingError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -41,15 +41,9 @@ if TYPE_CHECKING:
     from rankledger.pipeline.config.schema import Tracking
     from rankledger.pipeline.record.mlflow_stores import TrackingStore
 
-OUTPUTS = "rankledger.outputs_sha256"
-"""Tag of a version: the digest of the outputs that the version made."""
-
-NO_REGISTRY = ("FEATURE_DISABLED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
-"""Error codes of MLflow, and of servers with its API, that have no registered models."""
-
-PROMOTED_BY = "rankledger.promoted_by"
-"""Tag of a version, followed by a full stop and the alias: the night that promoted the version."""
-
+OUTPUTS = "rankledger.outputs_sha256"  # tag of a version: the digest of the outputs that the version made
+NO_REGISTRY = ("FEATURE_DISABLED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")  # error codes of stores without models
+PROMOTED_BY = "rankledger.promoted_by"  # tag of a version, with `.alias`: the night that promoted the version
 _RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _UNAVAILABLE = (  # messages without such a code: of MLflow's server, and of Databricks without Unity Catalog
     "Model registry functionality is unavailable",
@@ -59,12 +53,7 @@ _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # codes for an
 
 
 def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
-    """Return the models that an evaluation must promote and that are not settled.
-
-    Raises:
-        InputError: The receipt or the verdicts are corrupt.
-        OSError: The receipt cannot be read.
-    """
+    """Return the models that an evaluation must promote and that are not settled."""
     manifest = record.manifest
     models = [name for name, model in manifest.models.items() if model.promote]
     if not models or manifest.repeats or not manifest.is_tracked:
@@ -214,10 +203,6 @@ def move_alias(
 
     Returns:
         `outcome`, `at` and `by` of `SettledPromotion`.
-
-    Raises:
-        TrackingError: The version cannot have the alias, or another process set the alias at the same time.
-        Exception: Any error of MLflow. The version then has the tag, the alias, both or none.
     """
     registered, number, alias = target
     key = f"{PROMOTED_BY}.{alias}"
@@ -268,11 +253,7 @@ def _set_alias(client: MlflowClient, registered: str, version: int, alias: str) 
 
 
 def tag_outputs(client: MlflowClient, registered: str, version: int, outputs_sha256: str) -> str | None:
-    """Tag a version with the digest of its outputs. Return the previous digest, or None.
-
-    Raises:
-        TrackingError: The store has no registry, or the version does not exist.
-    """
+    """Tag a version with the digest of its outputs. Return the previous digest, or None."""
     with _explain_missing_registry():
         before = _get_version(client, registered, version).tags.get(OUTPUTS)
         if before != outputs_sha256:

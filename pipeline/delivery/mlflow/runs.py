@@ -23,28 +23,18 @@ from rankledger.pipeline.config.gates import LEAST_CLUSTERS, night_of
 from rankledger.pipeline.gates.verdicts import Verdict, overall_effect, overall_outcome
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Comparison, Estimate, lead_among
 from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.manifest import MANIFEST as MANIFEST_FILE
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Dataset
 from rankledger.pipeline.support.errors import shorten
 
-EVALUATION = "rankledger.evaluation"
-"""Tag by which every run of an evaluation is found."""
-
+EVALUATION = "rankledger.evaluation"  # tag by which every run of an evaluation is found
 DATASET = "rankledger.dataset"
 MODEL = "rankledger.model"
-"""Tags for the model and the dataset of a run or history."""
-
-FAILED = "rankledger.failed"
-"""Tag of a FAILED run: `gates` of the evaluation, or the `output` of a model."""
-
-MANIFEST = "rankledger.manifest_sha256"
-"""Tag of the evaluation's own run: the hash of its record's manifest."""
-
+FAILED = "rankledger.failed"  # tag of a FAILED run: `gates` of the evaluation, or the `output` of a model
+MANIFEST = "rankledger.manifest_sha256"  # tag of the evaluation's own run: the hash of its record's manifest
 REPLICATE = "rankledger.replicate"
-"""Tag of a replicate's run: the replicate's name."""
-
-KIND = "rankledger.kind"
-"""Tag that tells the runs of an experiment apart: `evaluation`, `model`, `replicate` or `history`."""
+KIND = "rankledger.kind"  # tag with the kind of a run: `evaluation`, `model`, `replicate` or `history`
 
 Task: TypeAlias = tuple[str, ...] | None
 """Subject of a run: a dataset and a model, with a replicate if any, or None for the whole evaluation."""
@@ -76,7 +66,7 @@ class Run:
     params: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     inputs: tuple[Mapping[str, str], ...] = ()  # datasets, see `_inputs`
-    artifacts: Path | None = None
+    files: tuple[Path, ...] = ()  # to keep with the run
     task: Task = None
     failed: bool = False
     primary: tuple[str, bool] | None = None
@@ -154,7 +144,7 @@ def _evaluation_run(record: Evaluation, start: int, metrics: RecordMetrics, note
         params=_params(settings),
         metrics=logged.values,
         inputs=_inputs(manifest.datasets),
-        artifacts=record.path,
+        files=tuple(record.path / name for name in sorted([MANIFEST_FILE, *manifest.files])),
         failed=failed,
         primary=next(filter(None, map(metrics.primary, manifest.datasets)), None),
     )

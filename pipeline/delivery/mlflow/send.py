@@ -12,19 +12,22 @@ import hashlib
 import json
 import random
 import re
+import shlex
+import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from rankledger.pipeline.config.sources import MODEL_ID, MODEL_URI
 from rankledger.pipeline.delivery.mlflow.promotion import NO_REGISTRY, without_retries
 from rankledger.pipeline.delivery.mlflow.runs import DATASET, EVALUATION, KIND, MODEL, REPLICATE, Run, Task
-from rankledger.pipeline.record.manifest import is_receipt
-from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.support.text import without_credentials
 
 if TYPE_CHECKING:
@@ -35,12 +38,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 _Found: TypeAlias = Mapping[Task, Sequence["FoundRun"]]
 
-SAME_ROW = "unique"
-"""Part of the error for a row that exists, such as "UNIQUE constraint failed"."""
-
-DELETED = "must be in the 'active' state"
-"""Part of the error for a run that was deleted."""
-
+SAME_ROW = "unique"  # part of the error for a row that exists, such as "UNIQUE constraint failed"
+DELETED = "must be in the 'active' state"  # part of the error for a run that was deleted
 _GHOST = "rankledger.ghost"  # tag of a ghost: the id of the run that counts
 _UNLINKED = "rankledger.unlinked"
 _PARENT = "mlflow.parentRunId"
@@ -48,6 +47,7 @@ _PRIMARY = "mlflow.experiment.primaryMetric"
 _IDENTITY = (EVALUATION, DATASET, MODEL, REPLICATE, "mlflow.user")  # from a run's beginning
 _UNKNOWN = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # the second of an alias, or of a name it never takes
 _SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves, and take several requests at a time
+_LOCAL = ("file", "runs", "models")  # schemes of files on this machine, and of other runs, whose files may be
 _THREADS = 4
 _ATTEMPTS = 8
 _PAUSE = 0.2  # seconds, by which those that met once are kept from meeting again
@@ -63,20 +63,7 @@ class ConflictError(Exception):
 
 
 def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: Path) -> tuple[str, dict[Task, str]]:
-    """Log the runs of an evaluation, each once.
-
-    Args:
-        client: Client of the tracking store.
-        runs: Runs of the models, and last the evaluation's own.
-        uri: Tracking store. Only its public part is logged.
-        artifacts: Folder for the files of runs if the store is a database.
-
-    Returns:
-        The id of the experiment, and the id of each run by its task.
-
-    Raises:
-        Exception: Any error of MLflow. Some runs may be logged.
-    """
+    """Log the runs of an evaluation, each once and its own last. Return the experiment's id, and ids by task."""
     public = [_remove_credentials(run, uri) for run in runs]
     is_server = uri.startswith(_SERVERS)
 
@@ -88,20 +75,16 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
 
 
 def open_experiment(client: MlflowClient, evaluation: Run, artifacts: Path | None) -> str:
-    """Return the id of the experiment of an evaluation's runs. Create a missing one.
-
-    `artifacts` is the folder for the files of runs. None if the store has its own.
-
-    Raises:
-        TrackingError: The experiment was deleted.
-    """
+    """Return the id of an experiment. Create a missing one. `artifacts` is None if the store keeps files itself."""
     name = evaluation.experiment
     found = client.get_experiment_by_name(name) or _create_experiment(client, name, artifacts)
     if found.lifecycle_stage == "deleted":
-        restore = f"mlflow experiments restore --experiment-id {found.experiment_id}"
+        restore = f"mlflow experiments restore --experiment-id {shlex.quote(str(found.experiment_id))}"
         raise TrackingError(
             f"the experiment '{name}' was deleted; restore it (`{restore}`) or change the config's name"
         )
+    if artifacts is not None:
+        follow_move(client, found, artifacts)
     if evaluation.primary:
         metric, is_greater_better = evaluation.primary
         for key, value in ((f"{_PRIMARY}.name", metric), (f"{_PRIMARY}.greaterIsBetter", str(is_greater_better))):
@@ -113,17 +96,58 @@ def open_experiment(client: MlflowClient, evaluation: Run, artifacts: Path | Non
 def _create_experiment(client: MlflowClient, name: str, artifacts: Path | None) -> Any:
     from mlflow.exceptions import MlflowException
 
-    location = None
-    if artifacts is not None:
-        readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
-        location = (artifacts.absolute() / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}").as_uri()
+    folder = None if artifacts is None else _choose_folder(name, artifacts)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     try:
-        return client.get_experiment(client.create_experiment(name, location))
+        return client.get_experiment(client.create_experiment(name, folder.as_uri() if folder else None))
     except MlflowException as error:
         found = client.get_experiment_by_name(name)  # another evaluation may have been faster
         if error.error_code != "RESOURCE_ALREADY_EXISTS" or found is None:
             raise
         return found
+
+
+def _choose_folder(experiment: str, artifacts: Path) -> Path:
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", experiment)[:80]
+    return artifacts.absolute() / f"{readable}-{hashlib.sha256(experiment.encode()).hexdigest()[:8]}"
+
+
+def follow_move(client: MlflowClient, experiment: Any, artifacts: Path) -> None:
+    """Correct the paths of files in a SQLite store that moved with its runs folder. Reject other missing folders."""
+    folder, written = _choose_folder(experiment.name, artifacts), str(experiment.artifact_location)
+    before, after = Path(unquote(urlsplit(written).path)), folder.as_uri()
+    if written == after or before.parts[-2:] != folder.parts[-2:] or (before.exists() and not folder.exists()):
+        return
+    database = Path(client.tracking_uri.removeprefix("sqlite:///")).absolute()
+    if not client.tracking_uri.startswith("sqlite:///") or database.parent != artifacts.parent:
+        raise TrackingError(f"{before}: folder of the experiment '{experiment.name}' not found. Add the folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    start = len(written) + 1
+    moved = (after, start, experiment.experiment_id, start - 1, written)
+    with closing(sqlite3.connect(database, timeout=60)) as connection, connection:
+        connection.execute(
+            "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?)"
+            " WHERE experiment_id = ? AND substr(artifact_uri, 1, ?) = ?",
+            moved,
+        )
+        update = "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?"
+        connection.execute(update, (after, experiment.experiment_id))
+
+
+def open_files(client: MlflowClient, run_id: str) -> Any:
+    """Return the artifact repository of a run. Reject a folder of this machine that a server names."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri as add_profile
+
+    location = add_profile(client.get_run(run_id).info.artifact_uri, client.tracking_uri)  # type: ignore[no-untyped-call]
+    scheme = urlsplit(location).scheme
+    if client.tracking_uri.startswith(_SERVERS) and (len(scheme) < 2 or scheme in _LOCAL):  # one letter is a drive
+        raise TrackingError(
+            f"keeps the files of the run {run_id} at {location!r}, which may be a folder of this machine. "
+            "Set --artifacts-destination of the server."
+        )
+    return get_artifact_repository(location, tracking_uri=client.tracking_uri)
 
 
 def find_logged_model(client: MlflowClient, text: str) -> str:
@@ -210,7 +234,10 @@ class Sender:
 
         with without_retries():
             self._each(create, missing)
-        return find()
+        found = find()
+        if any(run.task not in found for run in missing):
+            raise TrackingError("does not list a run that it created. Check if the server reads from a late copy.")
+        return found
 
     def _find(self, search: str, *, deleted: bool = False) -> _Found:
         """Return the runs of a search by task, the least id first. Delete ghosts that were only marked."""
@@ -268,10 +295,12 @@ class Sender:
             self._client.log_batch(run_id, batch["metrics"], batch["params"], batch["tags"])
         models = [LoggedModelInput(model_id)] if model_id else None
         self._client.log_inputs(run_id, list(_dataset_inputs(run)), models)
-        if run.artifacts is not None:
-            for file in sorted(run.artifacts.iterdir()):
-                if not is_receipt(file.name):  # of this delivery, or of an earlier one
-                    self._client.log_artifact(run_id, str(file))
+        if run.files:
+            files = open_files(self._client, run_id)
+            for path in run.files:
+                if path.is_symlink() or not path.is_file():
+                    raise InputError(f"{path}: is not a regular file. Check the record with `rankledger verify`.")
+                files.log_artifact(str(path))
         self._client.set_terminated(run_id, "FAILED" if run.failed else "FINISHED", run.end)
 
     def _sweep(self, search: str, ids: Mapping[Task, str]) -> None:

@@ -157,7 +157,7 @@ def test_a_failed_night_is_recorded_if_mlflow_cannot_start(monkeypatch, run_cli)
 
     assert (code, len(records())) == (2, 1)
     assert "cannot be recorded" not in said
-    assert "not delivered: MLflow's process cannot be started" in said
+    assert "mlflow.db: its process cannot be started (Resource temporarily unavailable); `rankledger sync`" in said
 
 
 def test_the_second_call_prints_writes_and_exits_as_the_first(tmp_path, monkeypatch, run_cli):

@@ -1,7 +1,10 @@
 """Delivery, at once and later, to real files of SQLite, and stores; tests/system has a server that comes back."""
 
 import errno
+import os
 import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import rankledger
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.commands.upkeep import SyncResult, sync
 from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.mlflow_stores import Stores, TrackingStore, open_store
 from rankledger.pipeline.record.receipts import Receipt
 from rankledger.pipeline.record.store import Records, Remote
@@ -104,6 +108,124 @@ def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
 
     assert synced.reason == ""
     assert logged(runs) == before
+
+
+def files_of(runs: Path) -> dict[str, list[str]]:
+    """The files that MLflow has of each evaluation."""
+    client = client_of(f"sqlite:///{runs}/mlflow.db")
+    return {
+        run.data.tags["rankledger.evaluation"]: [file.path for file in client.list_artifacts(run.info.run_id)]
+        for run in runs_in(client)
+    }
+
+
+def anew(runs: Path) -> Path:
+    """Forget that the record was delivered."""
+    (runs / "mlflow.db").unlink()
+    (receipt,) = runs.glob("records/*/receipt.json")
+    receipt.unlink()
+    return receipt.parent
+
+
+def test_sync_logs_the_files_of_the_manifest_alone(runs, tmp_path):
+    record = anew(runs)
+    (tmp_path / "id_rsa").write_text("a secret")
+    (record / "zz").symlink_to(tmp_path / "id_rsa")
+    (record / "zero").symlink_to("/dev/zero")
+    (record / "extra.txt").touch()
+    os.mkfifo(record / "pipe")
+
+    (synced,) = sync(runs_dir=runs)
+
+    assert synced.reason == ""
+    assert files_of(runs) == {record.name: sorted(["manifest.json", *read_record(record).manifest.files])}
+
+
+@pytest.mark.parametrize("file", ["report.html", "receipt.json", "scores.parquet", "manifest.json"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "device"])
+def test_what_is_no_regular_file_delays_its_own_record_alone(runs, tmp_path, monkeypatch, file, kind):
+    record = anew(runs)
+    later = evaluated(config_in(tmp_path), NIGHTS[1], monkeypatch, tracking=True).record
+    (later / "receipt.json").unlink()
+    path = record / file
+    secret = tmp_path / "secret"
+    secret.write_bytes(path.read_bytes() if path.exists() else b"{}")  # a link to the same bytes is a link
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(secret if kind == "link" else "/dev/zero")
+
+    reasons = {synced.evaluation_id: synced.reason for synced in sync(runs_dir=runs)}
+
+    assert reasons[later.name] == ""
+    assert later.name in files_of(runs)
+    if file == "manifest.json" and kind != "link":
+        assert record.name not in files_of(runs)
+    elif (file, kind) not in (("receipt.json", "link"), ("manifest.json", "link")):
+        assert str(path) in reasons[record.name] or f"{record.name}/{file}" in reasons[record.name]
+
+
+@pytest.mark.parametrize("moved", ["moved", "copied", "store elsewhere"])
+def test_files_follow_a_store_that_moved_with_its_runs_folder(tmp_path, monkeypatch, moved):
+    before, after = tmp_path / "here", tmp_path / "job%2Fx?y#z"
+    uri = {"uri": f"sqlite:///{tmp_path}/shared.db"} if moved == "store elsewhere" else {}
+    first = evaluated(config_in(before, tracking=uri), NIGHTS[0], monkeypatch)
+    assert first.untracked is None
+    shutil.copytree(before, after)
+    if moved == "copied":
+        (old,) = (before / "runs/mlflow-artifacts").iterdir()
+        n_files = len([*old.rglob("*")])
+    else:
+        shutil.rmtree(before)
+
+    second = evaluated(after / "config.yaml", NIGHTS[1], monkeypatch)
+
+    if moved == "store elsewhere":
+        assert f"{before}/runs/mlflow-artifacts/" in second.untracked
+        assert "folder of the experiment 'generated' not found. Add the folder." in second.untracked
+    else:
+        assert second.untracked is None
+        (tmp_path / "plain").symlink_to(after)  # because MLflow itself decodes the path
+        client = client_of(f"sqlite:///{tmp_path}/plain/runs/mlflow.db")
+        runs = runs_in(client)
+        assert len(runs) == 2
+        assert all("manifest.json" in {file.path for file in client.list_artifacts(run.info.run_id)} for run in runs)
+        assert {run.info.artifact_uri.partition("/runs/")[0] for run in runs} == {after.as_uri()}
+    assert before.exists() == (moved == "copied")
+    assert moved != "copied" or len([*old.rglob("*")]) == n_files
+
+
+BARE = """
+import pwd, tempfile
+
+def missing(*_):
+    raise {error}
+
+{patched} = missing
+"""
+
+
+@pytest.mark.parametrize(
+    ("patched", "error"),
+    [
+        ("pwd.getpwuid", "KeyError('uid not found')"),
+        ("tempfile._get_default_tempdir", "FileNotFoundError(2, 'No usable temporary directory found')"),
+    ],
+)
+def test_a_system_without_a_home_or_a_temporary_folder_delivers(tmp_path, patched, error):
+    """The folders are missing in the process that evaluates and in the one that loads MLflow."""
+    config = config_in(tmp_path)
+    (tmp_path / "sitecustomize.py").write_text(BARE.format(patched=patched, error=error))
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "TMPDIR")}
+    command = [Path(sys.executable).with_name("rankledger"), "evaluate", str(config), "-q"]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env=environment | {"PYTHONPATH": str(tmp_path)}, capture_output=True, check=False
+    )
+
+    assert ended.returncode == 0
+    assert b"not in MLflow" not in ended.stderr
+    assert (tmp_path / "runs/mlflow.db").is_file()
 
 
 def test_a_deleted_run_stays_deleted(runs):
@@ -309,7 +431,7 @@ def stores(opened: list[str], tmp_path: Path) -> Stores:
 
 def test_an_address_without_a_scheme_is_no_file(tmp_path):
     with pytest.raises(
-        InputError, match=r"write http://mlflow\.example:5000 or https://mlflow\.example:5000 for a server"
+        InputError, match=r"Set http://mlflow\.example:5000 or https://mlflow\.example:5000 for a server"
     ):
         open_store(Tracking(uri="mlflow.example:5000"), Workspace.open(tmp_path))
 

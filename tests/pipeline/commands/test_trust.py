@@ -15,6 +15,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.commands.prune import prune
 from rankledger.pipeline.commands.upkeep import verify
+from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.mlflow_stores import open_store, tracking_of
 from rankledger.pipeline.record.receipts import Receipt, write_receipt
@@ -193,6 +194,43 @@ def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, r
     rewritten(own, lambda config: config.update(slices=["${MLFLOW_TRACKING_TOKEN}"], tracking={"uri": "http://x"}))
     with pytest.raises(InputError, match=r"\$\{MLFLOW_TRACKING_TOKEN\} is not in the record"):
         open_record(own, tracking=True)
+
+
+def keys_of(schema: dict[str, Any], definitions: dict[str, Any], depth: int = 4) -> Iterator[Any]:
+    """Yield the values that a section can have, each with a variable in one key."""
+    schema = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    for choice in schema.get("anyOf", schema.get("oneOf", ())):
+        yield from keys_of(choice, definitions, depth)
+    if not depth:
+        return
+    named = dict(schema.get("properties", {}))
+    if isinstance(schema.get("additionalProperties"), dict):
+        named["web"] = schema["additionalProperties"]
+    for key, below in named.items():
+        yield from ({key: value} for value in keys_of(below, definitions, depth - 1))
+    if isinstance(schema.get("items"), dict):
+        yield from ([value] for value in keys_of(schema["items"], definitions, depth - 1))
+    yield "${MLFLOW_TRACKING_TOKEN}.{measure}"
+
+
+def test_no_key_of_an_untrusted_record_reads_a_variable(own, thief):
+    schema = Config.model_json_schema()
+    written = yaml.safe_load((own / "config.yaml").read_text(encoding="utf-8"))
+    sections = [section for section in keys_of(schema, schema["$defs"]) if isinstance(section, dict)]
+    assert len(sections) > 150
+    n_refused = 0
+    for section in sections:
+        rewritten(own, lambda config, section=section: (config.clear(), config.update(written | section)))
+        try:
+            opened = open_record(own, tracking=True)
+            text = f"{opened.loaded.document.data} {opened.loaded.config}"
+        except InputError as error:
+            text = str(error)
+        n_refused += "${MLFLOW_TRACKING_TOKEN} is not in the record" in text
+        assert SECRET not in text, section
+    untouched = ("records", "cache", "scheduler", "notify", "extends")  # keys that are not read at all
+    assert n_refused >= sum(not any(f"'{key}'" in str(section) for key in untouched) for section in sections)
+    assert thief.sent == []
 
 
 def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(own, thief, tmp_path):

@@ -3,10 +3,13 @@
 import hashlib
 import math
 import os
+import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -157,7 +160,12 @@ def first_delivery(folder: Path) -> subprocess.CompletedProcess[str]:
     )
     place = [record.path, f"sqlite:///{folder}/fresh.db", folder / "kept"]
     return subprocess.run(
-        [sys.executable, "-c", script, *map(str, place)], capture_output=True, text=True, cwd=ROOT, check=False
+        [sys.executable, "-c", script, *map(str, place)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+        umask=0o002,
     )
 
 
@@ -184,6 +192,13 @@ def store(uri: str, folder: Path) -> Store:
 
 def test_creating_a_store_prints_nothing(first_delivery):
     assert (first_delivery.returncode, first_delivery.stdout, first_delivery.stderr) == (0, "", "")
+
+
+def test_a_group_can_write_a_store(folder, first_delivery):
+    """By the umask of who made it, as the records."""
+    modes = {name: (folder / name).stat().st_mode & 0o777 for name in ("fresh.db", "fresh.db.lock")}
+
+    assert modes == {"fresh.db": 0o664, "fresh.db.lock": 0o664}
 
 
 def test_every_figure_is_found_again(store):
@@ -400,7 +415,7 @@ def test_a_dead_server_fails_at_once(tmp_path, capfd):
 
     said = _refused(f"http://ann:{PASSWORD.replace('/', '%2F')}@127.0.0.1:{port}/", tmp_path)
 
-    assert said == f"MLflow at http://127.0.0.1:{port}/: [Errno 111] Connection refused"
+    assert said == f"MLflow at http://127.0.0.1:{port}: [Errno 111] Connection refused"
     assert capfd.readouterr() == ("", "")
 
 
@@ -431,6 +446,9 @@ def test_a_silent_server_times_out_as_configured(tmp_path, monkeypatch):
         ),
         (f"postgresql://ann:{PASSWORD}@db.example:port/mlflow", "MLflow at postgresql://db.example:port/mlflow: "),
         (f"gopher://ann:{PASSWORD}@db.example", "MLflow at gopher://db.example: "),
+        ("http://u:[s3cret]x@127.0.0.1:9/s3cret-path", "MLflow at http://127.0.0.1:9: "),
+        ("http://[::1/s3cret", "MLflow at http://[::1: "),
+        ("localhost:5000", "MLFLOW_TRACKING_URI: 'localhost:5000' has no scheme. Set http://localhost:5000 or https:"),
     ],
 )
 def test_an_impossible_store_is_refused_in_one_line(tmp_path, uri, said):
@@ -441,3 +459,27 @@ def test_an_impossible_store_is_refused_in_one_line(tmp_path, uri, said):
     assert "ann" not in found.replace("cannot", "")
     assert "\n" not in found
     assert "no answer within" not in found
+
+
+def test_a_killed_process_is_one_line_and_the_next_request_starts_another(tmp_path, empty_store):
+    shutil.copyfile(empty_store, tmp_path / "mlflow.db")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    with TrackingStore(uri, tmp_path / "artifacts", timeout=timedelta(seconds=600)) as store:
+        record = write(tmp_path).path
+        store._process.kill()
+        with pytest.raises(TrackingError) as error:
+            store.deliver(record, max_metrics=40)
+        assert str(error.value) == f"MLflow at {uri}: its process was killed (signal 9, perhaps out of memory)"
+        assert not error.value.unreachable
+        assert store.deliver(record, max_metrics=40)["run_id"]
+
+
+def test_the_cause_of_a_database_is_shown(tmp_path, empty_store):
+    """SQLAlchemy puts advice on its own session before the cause."""
+    shutil.copyfile(empty_store, tmp_path / "mlflow.db")
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+        connection.execute("CREATE TRIGGER full BEFORE INSERT ON tags BEGIN SELECT RAISE(ABORT, 'planted cause'); END")
+
+    said = _refused(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+
+    assert said == f"MLflow at sqlite:///{tmp_path}/mlflow.db: planted cause"
