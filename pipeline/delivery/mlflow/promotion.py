@@ -32,7 +32,7 @@ from rankledger.pipeline.record.receipts import (
     write_receipt,
 )
 from rankledger.pipeline.record.store import Records, digest_of
-from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.support.errors import LockedError, TrackingError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
