@@ -117,7 +117,6 @@ SAID = {
     "lagging copy": "does not list a run that it created",
     "file of ours": "may be a folder of this machine. Set --artifacts-destination of the server.",
     "command for id": "--experiment-id '0; rm -rf ~'`",
-    "no end of pages": "no answer within 5 s (tracking.timeout)",
 }
 
 

@@ -63,6 +63,8 @@ def main() -> None:
     requests, uri = _read_requests(), os.environ["MLFLOW_TRACKING_URI"]
     with suppress(Exception):  # and again for the first request, which is told why
         load_mlflow()
+    if uri.startswith("http"):
+        _check_answers(uri)
     for request in requests:
         call, arguments = json.loads(request)
         print(json.dumps(_answer(CALLS[call], arguments, uri)), file=answers, flush=True)
@@ -97,7 +99,6 @@ def load_mlflow() -> None:
     if "MLFLOW_LOGGING_LEVEL" not in os.environ:
         for name in ("mlflow", "alembic", "sqlalchemy", "urllib3.connectionpool"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    _check_answers(os.environ.get("MLFLOW_TRACKING_URI", ""))
 
 
 def _check_answers(uri: str) -> None:
@@ -146,9 +147,9 @@ def _describe_error(error: Exception, uri: str) -> dict[str, Any]:
     chain: list[BaseException] = [error]
     while (deeper := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(deeper)
-    if limited := next((each for each in chain if isinstance(each, TrackingError)), None):  # MLflow may wrap it
-        line = f"MLflow at {name_store(uri)}: {_clean(str(limited), uri)}"
-        return {"error": line, "unreachable": limited.unreachable}
+    if refusal := next((each for each in chain if isinstance(each, TrackingError)), None):  # MLflow may wrap it
+        line = f"MLflow at {name_store(uri)}: {_clean(str(refusal), uri)}"
+        return {"error": line, "unreachable": refusal.unreachable}
     if isinstance(error, InputError):
         return {"error": _clean("; ".join(error.lines), uri), "unreachable": False}
     origin = next((each.orig for each in chain if isinstance(each, DBAPIError)), None)  # its text hides the cause

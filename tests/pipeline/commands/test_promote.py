@@ -136,13 +136,12 @@ def test_without_a_state_folder_a_night_is_promoted_and_sync_says_why_no_other(r
 def test_outputs_that_the_version_did_not_make_are_refused(registry, run_cli):
     without = night(registry, FIRST, tag=False)
     assert without.store
-    assert str(without.unpromoted).startswith("models:/ranker/1 has no tag rankledger.outputs_sha256, so what it made")
+    assert ": models:/ranker/1 has no tag rankledger.outputs_sha256, so what it made" in str(without.unpromoted)
 
     registry.tag(1, "rankledger.outputs_sha256", "0" * 64)
     (refused,) = sync()
-    assert refused.unpromoted.startswith(
-        "models:/ranker/1 made other outputs (rankledger.outputs_sha256 is 000000000000…, "
-    )
+    made = ": models:/ranker/1 made other outputs (rankledger.outputs_sha256 is 000000000000…, "
+    assert made in refused.unpromoted
     assert (registry.holder(), TAG in registry.tags(1)) == (None, False)
     assert run_cli("sync").code == 5
 
@@ -158,7 +157,7 @@ def test_the_exit_code_says_that_nothing_was_promoted_where_tracking_is_required
     write_output(Path(), FIRST)
     command = ["nightly", "config.yaml", "--date", FIRST]
 
-    assert "not promoted: models:/ranker/1 has no tag" in run_cli(*command).err
+    assert ": models:/ranker/1 has no tag" in run_cli(*command).err
     assert run_cli(*command, "--require-tracking").code == 5
 
     tagged = run_cli("tag-outputs", "config.yaml", "--model", "dense", "--date", FIRST)
@@ -309,7 +308,7 @@ def test_a_store_without_a_registry_is_said_so(registry, monkeypatch):
 
     assert evaluation.store
     advice = "remove `promote` from the config, or set tracking.uri to a store that has one"
-    assert evaluation.unpromoted == f"the MLflow store has no model registry with aliases; {advice}"
+    assert evaluation.unpromoted.endswith(f": the MLflow store has no model registry with aliases; {advice}")
     with pytest.raises(InputError, match="the MLflow store has no model registry with aliases"):
         rankledger.tag_outputs("config.yaml", model="dense", date=FIRST)
 
@@ -317,7 +316,7 @@ def test_a_store_without_a_registry_is_said_so(registry, monkeypatch):
 def test_a_version_that_is_not_there_is_said_so(registry):
     evaluation = night(registry, FIRST, 9, tag=False)
     found = "models:/ranker/9 is no version of a registered model in MLflow"
-    assert evaluation.unpromoted == f"{found}; fix model_uri in the config"
+    assert evaluation.unpromoted.endswith(f": {found}; fix model_uri in the config")
 
 
 def test_a_damaged_receipt_is_named(registry):
