@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -311,7 +311,8 @@ class RecordEntry:
             began = datetime.fromisoformat(found["created"])
             return order_night(found.get("date"), began.astimezone(UTC), self.evaluation_id)
         except (InputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            began = begun(self.evaluation_id).replace(microsecond=999_999)  # ids have whole seconds
+            fraction = int(self.evaluation_id[-8:-6], 16) + 1  # of the second, in 256 parts: the end of the part
+            began = begun(self.evaluation_id) + timedelta(microseconds=fraction * 10**6 // 256 - 1)
             return order_night(None, began, self.evaluation_id)
 
     @property
