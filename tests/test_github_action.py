@@ -171,12 +171,12 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
     (*_, comment) = hub.comments
     assert len(hub.comments) == 3
     assert comment["body"].startswith("<!-- rankledger config.yaml run=41.1 -->\n")
-    assert "Gates failed: 1 failed" in comment["body"].replace("\\", "")
+    assert "**FAIL floor: rr of bm25 is 0.25" in comment["body"].replace("\\", "")
     assert "[Run 41](https://github.example/team/search/actions/runs/9041) of 0123456789ab" in comment["body"]
     (line,) = re.findall("^::error .*$", runner.out, re.MULTILINE)
     assert line.startswith("::error title=floor%3A web / bm25 / rr,file=config.yaml::rr of bm25 is 0.25")
     assert Path(runner.outputs["evaluate"]["record"]).parts[:2] == ("runs", "records")
-    assert "Gates failed" in Path(runner.environment["GITHUB_STEP_SUMMARY"]).read_text()
+    assert Path(runner.environment["GITHUB_STEP_SUMMARY"]).read_text().startswith("**FAIL floor: ")
 
     write_output(runner, 1)
     runner.environment["GITHUB_RUN_NUMBER"] = "42"

@@ -70,7 +70,7 @@ def test_the_leaderboard_has_the_figures_of_the_record(notebook):
         for measure, figure in zip(measures, figures, strict=True):
             line = lines.get((model, measure))  # none beneath a column that is drawn
             assert figure.rstrip("~") == (
-                f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]" if line else ""
+                f"{line.estimate:.3f} [{line.ci_low:.3f}, {line.ci_high:.3f}]" if line else ""
             )
     assert len(lines) > sum(map(bool, measures)) >= 4
 

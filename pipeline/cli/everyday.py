@@ -17,14 +17,13 @@ import click
 from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.report import ENDINGS, TableStyle
 from rankledger.pipeline.support.errors import InputError, LockedError, describe_system_error
-from rankledger.pipeline.support.text import counted
+from rankledger.pipeline.support.text import counted, one_line
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import ReportOptions
     from rankledger.pipeline.record.evaluation import Evaluation
     from rankledger.pipeline.report import Form
 
-_BELOW = 2  # lines of a terminal for the prompt
 _NAMED = 5  # files without data that `init` names
 
 
@@ -118,11 +117,10 @@ def nightly(shown: ReportOptions, config: str, **arguments: Any) -> None:
 @click.argument("reference", default="last")
 @options.as_json
 @options.tracking_uri
-@click.option(
-    "--verdicts", "all_verdicts", is_flag=True, help="Print every verdict that does not pass, and nothing else."
-)
+@click.option("--all", "everything", is_flag=True, help="Print all measures, slices, verdicts in detail, and notes.")
+@click.option("--data", "data", is_flag=True, help="Print the counts of each output and all warnings on the inputs.")
 @options.of_records
-def show(reference: str, as_json: bool, all_verdicts: bool, **arguments: Any) -> None:
+def show(reference: str, as_json: bool, everything: bool, data: bool, **arguments: Any) -> None:
     """Print the evaluation that REFERENCE refers to, as `evaluate` printed it; by default the last one.
 
     \b
@@ -139,15 +137,20 @@ def show(reference: str, as_json: bool, all_verdicts: bool, **arguments: Any) ->
     Example:
         rankledger show --name quickstart
         rankledger show last_passed --name quickstart
-        rankledger show --verdicts
+        rankledger show --all
     """
     from rankledger.pipeline.commands.browse import load
+    from rankledger.pipeline.report import terminal as screens
 
     evaluation = load(reference, **arguments)
-    if all_verdicts and not as_json:
-        _print_verdicts(evaluation)
+    if as_json:
+        terminal.print_json(screens.as_data(evaluation))
+    elif everything or data:
+        write = screens.everything if everything else screens.data_screen
+        terminal.print_text(write(evaluation, width=terminal.width(), colour=terminal.colour()))
     else:
-        _print_evaluation(evaluation, as_json=as_json)
+        terminal.print_text(screens.first_screen(evaluation, width=terminal.width(), colour=terminal.colour()))
+    _print_remarks(evaluation)
 
 
 @click.command(short_help="Show what changed between two evaluations or models.")
@@ -155,12 +158,15 @@ def show(reference: str, as_json: bool, all_verdicts: bool, **arguments: Any) ->
 @click.argument("candidate", default="last")
 @click.option("--measure", help="Measure to rank queries and slices by; by default the lead measure.")
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Queries to list for each model.")
+@click.option("--all", "everything", is_flag=True, help="Print all differences, slices, queries and notes.")
 @click.option("--force", is_flag=True, help="Compare even if judgments, queries or definitions differ.")
 @options.file("--output", help="Write the comparison as a page, too: FILE ends in .html.")
 @options.form
 @options.jobs
 @options.of_records
-def compare(base: str, candidate: str, output: str | None, form: str | None, **arguments: Any) -> None:
+def compare(
+    base: str, candidate: str, everything: bool, output: str | None, form: str | None, **arguments: Any
+) -> None:
     """Show what changed from BASE to CANDIDATE: figures, queries and slices.
 
     Without arguments, the last evaluation is compared with the one before. Both are references as in `rankledger show
@@ -174,7 +180,7 @@ def compare(base: str, candidate: str, output: str | None, form: str | None, **a
         rankledger compare --name nightly --output changes.html
     """
     from rankledger.pipeline.history.compare import compare
-    from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
+    from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_screen
 
     if output is not None and not output.lower().endswith(".html"):
         raise click.UsageError(f"--output: {output}: a comparison is written as a page; let the name end in .html")
@@ -183,7 +189,8 @@ def compare(base: str, candidate: str, output: str | None, form: str | None, **a
         from rankledger.pipeline.report.html.comparisons import comparison_html
 
         _write(comparison_html(comparison), output)
-    terminal.print_result(comparison, form, json=comparison_data, markdown=comparison_markdown, table=comparison_tables)
+    screen = partial(comparison_screen, everything=everything)
+    terminal.print_result(comparison, form, json=comparison_data, markdown=comparison_markdown, table=screen)
     terminal.print_remark(*comparison.warnings)
 
 
@@ -427,69 +434,48 @@ def _append_summary(text: str) -> None:
 
 
 def _finish(evaluation: Evaluation, shown: ReportOptions) -> None:
-    from rankledger.pipeline.report.headline import headline_of
-    from rankledger.pipeline.report.terminal import NO_RECORD
-    from rankledger.pipeline.report.verdicts import write_reports
+    from rankledger.pipeline.report.headline import BEST, headline_of, verdict_lines
+    from rankledger.pipeline.report.terminal import as_data, first_screen
+    from rankledger.pipeline.report.verdicts import WORDS, write_reports
 
     try:
         text = write_reports(
             evaluation.verdicts,
             name=evaluation.name,
-            happened=headline_of(evaluation),
+            headline=headline_of(evaluation),
             junit_file=shown.junit_file,
             markdown_file=shown.markdown_file,
         )
         if evaluation.verdicts:
             _append_summary(f"{text}\n")
-        _print_evaluation(evaluation, as_json=shown.as_json, quiet=shown.quiet)
+        code = terminal.exit_code_of(evaluation, require_tracking=shown.require_tracking)
+        if shown.as_json:
+            terminal.print_json(as_data(evaluation))
+        elif not shown.quiet:
+            screen = first_screen(evaluation, width=terminal.width(), colour=terminal.colour(), is_last=True)
+            terminal.print_text("\n".join([screen.rstrip(), *map(one_line, evaluation.promotions)]))
+        elif code != terminal.DONE:
+            lines = (line for line in verdict_lines(evaluation) if line.word not in (BEST, WORDS["pass"]))
+            terminal.print_lines(*map(str, lines))
+        _print_remarks(evaluation)
         for reason in evaluation.unsent:
             terminal.print_remark(f"alert not sent: {reason}; `rankledger sync` sends it")
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
         if shown.require_tracking and evaluation.record and not delivered:
             terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")
     except OSError as error:
-        error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else NO_RECORD)
+        error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else "nothing was recorded")
         raise
-    terminal.leave(terminal.exit_code_of(evaluation, require_tracking=shown.require_tracking))
+    terminal.leave(code)
 
 
-def _print_verdicts(evaluation: Evaluation, *, height: int | None = None) -> None:
-    from rankledger.pipeline.report.verdicts import table
-
-    if evaluation.verdicts:
-        terminal.print_text(table(evaluation.verdicts, width=terminal.width(), colour=terminal.colour(), height=height))
-    else:
-        terminal.print_lines("there are no gates")
-
-
-def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = False) -> None:
-    """Print an evaluation, or with `quiet` its record's path, on stdout, and warnings on stderr."""
-    from rankledger.pipeline.report.messages import failures
-    from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
-    from rankledger.pipeline.report.verdicts import failing
-
-    if as_json:
-        terminal.print_json(as_data(evaluation))
-    elif quiet:
-        if evaluation.record:
-            terminal.print_lines(str(evaluation.record))
-        warnings = map(str, evaluation.data_warnings)
-        terminal.print_remark(*failures(evaluation.failures), *failing(evaluation.verdicts), *warnings)
-    else:
-        terminal.print_text(leaderboard(evaluation, width=terminal.width(), colour=terminal.colour()))
-        if evaluation.comparison_lines:
-            lines, measures = evaluation.comparison_lines, evaluation.leading_difference
-            terminal.print_text("\n" + differences(lines, measures, width=terminal.width(), colour=terminal.colour()))
-        last = closing(evaluation)
-        if evaluation.verdicts:
-            terminal.print_text("")
-            _print_verdicts(evaluation, height=terminal.height() - len(last) - _BELOW)
-        terminal.print_lines(*last)
+def _print_remarks(evaluation: Evaluation) -> None:
+    """Print warnings, and what was not delivered, on stderr."""
     terminal.print_remark(*evaluation.warnings)
-    later = "`rankledger sync` delivers the record"
-    if evaluation.unsaved:
-        terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")
-    if evaluation.untracked:
-        terminal.print_remark(f"not in MLflow: {evaluation.untracked}; {later}")
-    if evaluation.unpromoted:
-        terminal.print_remark(f"not promoted: {evaluation.unpromoted}; `rankledger sync` tries it again")
+    later, again = "`rankledger sync` delivers the record", "`rankledger sync` tries it again"
+    undelivered = {
+        "not kept": (evaluation.unsaved, later),
+        "not in MLflow": (evaluation.untracked, later),
+        "not promoted": (evaluation.unpromoted, again),
+    }
+    terminal.print_remark(*(f"{what}: {reason}; {then}" for what, (reason, then) in undelivered.items() if reason))

@@ -140,7 +140,7 @@ evaluation = _stack(
         file("--markdown", "markdown_file", help="Write the gate verdicts as Markdown."),
         as_json,
         click.option(
-            "-q", "--quiet", is_flag=True, callback=_be_quiet, help="Show no progress, print only the record's path."
+            "-q", "--quiet", is_flag=True, callback=_be_quiet, help="Print nothing on success, the verdict on failure."
         ),
     ),
 )

@@ -112,11 +112,6 @@ def width() -> int:
     return shutil.get_terminal_size(fallback=(120, 24)).columns
 
 
-def height() -> int:
-    """Return the terminal's lines. A pipe gets enough for ten reasons of a few lines."""
-    return shutil.get_terminal_size(fallback=(120, 60)).lines
-
-
 def colour() -> bool:
     """Return whether stdout takes colors, by NO_COLOR, FORCE_COLOR and the terminal, as in Python."""
     if os.environ.get("NO_COLOR"):

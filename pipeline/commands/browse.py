@@ -88,7 +88,7 @@ def record_list(records: RecordList, *, width: int) -> str:
     title = f"{records.place}: {counted(len(rows), 'evaluation')}"
     optional = ("size", "datasets", "models", "failures")
     words = ("night", "gates", "MLflow")
-    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
+    table = Table.of_texts(title, headers, rows, words=words, unbroken=("evaluation",), optional=optional)
     return _lines_text([table], records.remarks, width)
 
 
@@ -99,7 +99,7 @@ def figure_matches(match: FigureMatch, *, width: int) -> str:
         none = f"no figure{by} in {counted(match.n_records, 'record')} rounds to {match.published}"
         return _lines_text([], [none, *match.remarks], width)
     names = ("evaluation_id", "date", "dataset", "model", "slice", "measure")
-    headers = ("evaluation", "night", *names[2:], "figure", "interval", "also in")
+    headers = ("evaluation", "night", *names[2:], "value", "interval", "also in")
     alike: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}  # the same figure in several records, the last first
     for line in match.figures:
         key = (*(line[name] for name in names[2:]), line["fingerprint"], line["estimate"], line["ci_low"])
@@ -115,7 +115,7 @@ def figure_matches(match: FigureMatch, *, width: int) -> str:
     among = f"{len(match.figures):,} in {counted(match.n_records, 'record')}"
     title = f"{match.measure or 'figure'} that rounds to {match.published}: {among}"
     words, optional = ("night", *names[2:], "also in"), ("interval", "night", "slice")
-    table = Table.of_texts(title, headers, rows, words=words, unbroken="evaluation", optional=optional)
+    table = Table.of_texts(title, headers, rows, words=words, unbroken=("evaluation",), optional=optional)
     left_out = {
         name for name, is_left in (("measure", match.measure), ("also in", not any(r[-1] for r in rows))) if is_left
     }

@@ -163,10 +163,11 @@ def _open_folder(evaluation: Evaluation) -> Iterator[Path]:
 
 
 def _describe(evaluation: object) -> str:
-    from rankledger.pipeline.report.terminal import leaderboard
+    from rankledger.pipeline.report.terminal import first_screen
 
     assert isinstance(evaluation, Evaluation)
-    return leaderboard(evaluation, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
+    width = get_terminal_size(fallback=(120, 24)).columns
+    return first_screen(evaluation, width=width, colour=False, paths=False).rstrip()
 
 
 def _describe_for_notebooks(evaluation: Evaluation) -> str:
@@ -176,7 +177,7 @@ def _describe_for_notebooks(evaluation: Evaluation) -> str:
 
 
 def _headline(evaluation: Evaluation) -> str:
-    """Sentences on what failed, where, since when, and who owns it, or that nothing did."""
+    """First line of the verdict: what failed, where, since when, and who owns it, or which gates pass."""
     from rankledger.pipeline.report.headline import headline_of
 
     return headline_of(evaluation)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from rankledger.pipeline.history.comparison import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
 from rankledger.pipeline.history.history import History, Night, Series
 from rankledger.pipeline.inference.changepoints import FEWEST_NIGHTS, FalseSteps, LevelChange
-from rankledger.pipeline.inference.tables import ALL, QueryChange, RankedDocument
+from rankledger.pipeline.inference.tables import ALL, Comparison, QueryChange, RankedDocument
 from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.messages import OVERSTATED, where_it_changed
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
+    LABEL_TONES,
     MOST_CELLS,
     POOLED,
+    UNSURE_NOTE,
     Interval,
     Scale,
     by_evidence,
@@ -32,7 +33,8 @@ from rankledger.pipeline.report.tables import (
     scale_header,
     signed,
 )
-from rankledger.pipeline.report.text_table import Table, TerminalText, plain, short_text
+from rankledger.pipeline.report.text_table import TONE_STYLES, Table, TerminalText, plain, short_text
+from rankledger.pipeline.report.verdicts import list_names
 from rankledger.pipeline.support.text import counted, queries
 
 _DIGEST = 12  # characters of a digest
@@ -40,6 +42,7 @@ _NAMED = 3  # documents of a query
 _NOWHERE = "not retrieved"
 _ROUNDING = 1e-12  # what is left of a part if two figures are equal
 _SIDES = ("before", "after")
+_ROWS, _QUERIES = 8, 5  # of a screen
 
 
 def query_rows(title: str, queries: Sequence[QueryChange]) -> Table:
@@ -71,26 +74,50 @@ def _documents(documents: Sequence[RankedDocument]) -> str:
     return ", ".join(names) or ("at the ranks they had" if documents else "none")
 
 
-def comparison_tables(report: ComparisonReport, *, width: int, colour: bool) -> str:
-    """Write a comparison for a terminal of so many columns."""
+def comparison_screen(report: ComparisonReport, *, width: int, colour: bool, everything: bool = False) -> str:
+    """Write a comparison for a terminal, on one screen or with `everything`."""
     text = TerminalText(width=width, colour=colour)
-    text.add(*_heading(report))
-    text.add(*where(report), summary(report), style="bold")
-    for table in _tables(report):
-        text.add_table(table)
-    text.add(*_notes(report))
+    lines = comparison_lines(report)
+    styles = {label: f"bold {TONE_STYLES[LABEL_TONES.get(label.lower(), '')]}".rstrip() for label, _ in lines}
+    text.add_labeled(lines, styles)
+    if everything:
+        for table in _tables(report):
+            text.add_table(table)
+        text.add_gap()
+        text.add(*_notes(report))
+        return str(text)
+    overall = [line for line in report.comparisons if line.slice == ALL]
+    primary = [line for line in _changed(report) if line.measure == report.leading.get(line.dataset)]
+    primary.sort(key=lambda line: (1.0 if line.p_corrected is None else line.p_corrected, line.model))
+    names = [*(["model"] if len(report.pairs) > 1 else []), *(["dataset"] if len(report.leading) > 1 else [])]
+    if rows := difference_rows(primary[:_ROWS]):
+        by: Literal["dataset", "measure"] = "dataset" if "dataset" in names else "measure"
+        title = f"{queries(max(line.n_queries for line in primary))} in both, {100 * report.confidence:.12g}% intervals"
+        table = difference_table(title, rows, by=by, sides=_SIDES)
+        table = table if any(line.mark == "empty" for line in primary[:_ROWS]) else table.without("caution")
+        text.add_table(table if "model" in names else table.without("model"))
+        if any(line.mark for line in primary[:_ROWS]):
+            text.add(UNSURE_NOTE)
+    if changes := sorted(report.largest_changes, key=lambda query: -abs(query.change))[:_QUERIES]:
+        table = query_rows("Queries that changed most", changes)
+        text.add_table(table if "model" in names else table.without("model"))
+    hidden = {
+        "difference": len(overall) - min(len(primary), _ROWS),
+        "slice": sum(line.slice != ALL for line in report.comparisons),
+        "query": len(report.largest_changes) - len(changes),
+    }
+    rest = ", ".join(counted(n, thing, "queries" if thing == "query" else "") for thing, n in hidden.items() if n > 0)
+    text.add_labeled([("More", f"{rest or 'notes'}: --all, or --output changes.html")], {})
     return str(text)
 
 
 def comparison_markdown(report: ComparisonReport) -> str:
     """Write a comparison in GitHub's Markdown."""
-    title = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in report.records)
-    lines = [f"### {plain(title)}", ""]
-    lines += [*(f"- {plain(line)}" for line in _heading(report)), ""]
-    lines += [text for line in (*where(report), summary(report)) for text in (f"**{plain(line)}**", "")]
+    lines = [text for words in comparison_lines(report) for text in (f"**{plain(' '.join(words))}**", "")]
     for table in _tables(report):
         lines += [f"{plain(table.caption)}:", "", *table.in_markdown(), ""]
-    return "\n".join([*lines, *(f"- {plain(line)}" for line in _notes(report))]).rstrip("\n") + "\n"
+    notes = (f"- {plain(line)}" for line in _notes(report))
+    return "\n".join([*lines, *notes]).rstrip("\n") + "\n"
 
 
 def comparison_data(report: ComparisonReport) -> dict[str, Any]:
@@ -128,14 +155,6 @@ def _without_infinity(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _heading(report: ComparisonReport) -> Iterator[str]:
-    for pair in report.records:
-        yield f"base: {_description(pair.base)}"
-        yield f"candidate: {_description(pair.candidate)}"
-        yield f"models: {', '.join(models(*names) for names in pair.models)}"
-    yield from report.unlike or ["judgments, queries and definitions are the same"]
-
-
 def _description(side: Side) -> str:
     commit = f", commit {side.commit[:12]}{' with changes' if side.dirty else ''}" if side.commit else ""
     created = datetime.fromisoformat(side.created).astimezone(UTC)
@@ -143,24 +162,42 @@ def _description(side: Side) -> str:
     return f"night {side.night}, {side.evaluation_id} {when}" if side.night else f"{side.evaluation_id} {when}"
 
 
-def where(report: ComparisonReport) -> Iterator[str]:
-    """Yield a line per slice in which the change differs from the rest."""
-    for line in report.slice_changes:
-        names = models(line.model, line.baseline) if len(report.pairs) > 1 else ""
-        yield where_it_changed(line, names, line.dataset if len(report.leading) > 1 else "")
+def comparison_lines(report: ComparisonReport) -> list[tuple[str, str]]:
+    """Return a word and names for each side: models that are worse, better or unclear by the primary measure.
 
-
-def summary(report: ComparisonReport) -> str:
-    """Count the differences that are better, worse and unclear, in a line."""
+    They are followed by slices in which the change differs from the rest, by both records, and by what else differs.
+    """
+    lines: list[tuple[str, str]] = []
+    changed = [line for line in _changed(report) if line.measure == report.leading.get(line.dataset)]
+    for word in ("worse", "better", "unclear"):
+        decided = [line for line in changed if (line.decide(1 - report.confidence) or "unclear") == word]
+        names = (
+            f"{models(line.model, line.baseline)}{f' on {line.dataset}' if len(report.leading) > 1 else ''}"
+            for line in decided
+        )
+        if decided:
+            measures = list_names(line.measure for line in decided)
+            lines.append((word.upper(), f"{len(decided):,} of {len(changed):,} by {measures}: {list_names(names)}"))
+    if unchanged := [model for pairs in report.unchanged.values() for model, _ in pairs]:
+        lines.append(("SAME", f"{list_names(unchanged)}: the same score on every query"))
     if not report.moved:
-        return "nothing changed: every query has the same score"
-    overall = [line for line in report.comparisons if line.slice == ALL]
-    unchanged = {dataset: _unchanged(report, dataset) for dataset in {line.dataset for line in overall}}
-    lines = [line for line in overall if line.model not in unchanged[line.dataset]]
-    decided = Counter[str](line.decide(1 - report.confidence) or "unclear" for line in lines)
-    words = ("better", "worse", *(["unclear"] if decided["unclear"] else []))
-    said = ", ".join(f"{decided[word]:,} {word}" for word in words)
-    return f"{counted(len(lines), 'difference')}: {said} (corrected p below {1 - report.confidence:.3g})"
+        lines = [("SAME", "Every query has the same score.")]
+    for change in report.slice_changes:
+        names_of = models(change.model, change.baseline) if len(report.pairs) > 1 else ""
+        lines.append(("SLICE", where_it_changed(change, names_of, change.dataset if len(report.leading) > 1 else "")))
+    for pair in report.records:
+        lines += [("BASE", _description(pair.base)), ("NEW", _description(pair.candidate))]
+    return [*lines, *(("WARNING", line) for line in report.unlike)]
+
+
+def _changed(report: ComparisonReport) -> list[Comparison]:
+    """Return the differences on all queries of models that changed."""
+    unchanged = {(dataset, model) for dataset, pairs in report.unchanged.items() for model, _ in pairs}
+    return [
+        line
+        for line in report.comparisons
+        if report.moved and line.slice == ALL and (line.dataset, line.model) not in unchanged
+    ]
 
 
 def _tables(report: ComparisonReport) -> Iterator[Table]:
@@ -172,9 +209,9 @@ def _change_tables(report: ComparisonReport) -> Iterator[Table]:
     if not report.moved:
         return
     for dataset in dict.fromkeys(line.dataset for line in report.comparisons):
-        measure, unchanged = report.leading.get(dataset), _unchanged(report, dataset)
+        measure = report.leading.get(dataset)
         own = [line for line in report.comparisons if line.dataset == dataset]
-        lines = [line for line in own if line.slice == ALL and line.model not in unchanged]
+        lines = [line for line in _changed(report) if line.dataset == dataset]
         if lines:
             lines.sort(key=lambda line: line.measure != measure)
             rows = difference_rows(lines)
@@ -187,10 +224,6 @@ def _change_tables(report: ComparisonReport) -> Iterator[Table]:
     figures = [line for line in report.figures if line.before != line.after]
     if figures:
         yield figure_table(figures)
-
-
-def _unchanged(report: ComparisonReport, dataset: str) -> list[str]:
-    return [model for model, _ in report.unchanged.get(dataset, ())]
 
 
 def figure_table(figures: Sequence[DatasetFigure]) -> Table:
@@ -223,13 +256,11 @@ def _is_still(split: ChangeSplit) -> bool:
 
 
 def _notes(report: ComparisonReport) -> Iterator[str]:
+    if not report.unlike:
+        yield "judgments, queries and definitions are the same"
     if report.moved:
-        for dataset in dict.fromkeys(line.dataset for line in report.comparisons):
-            if unchanged := _unchanged(report, dataset):
-                yield f"the same score on every query of {dataset}: {', '.join(unchanged)}"
         yield from p_value_notes(report.comparisons)
         yield f"differences above 0 are better; intervals of {report.confidence:.0%}"
-        yield "+ / = / −: queries on which it is better, equal, worse"
     if report.slice_changes:
         yield OVERSTATED
     for reason in dict.fromkeys(part.reason for split in report.splits for part in split.parts if part.reason):
@@ -252,7 +283,8 @@ def history_tables(history: History, *, last: int | None, width: int, colour: bo
     for series in history.series:
         n_cells = min(max(width - _OTHER_COLUMNS, FEWEST_CELLS), MOST_CELLS)
         text.add_table(night_table(history, series, last, n_cells=n_cells))
-        text.add(*notes_below(history, series), "")
+        text.add(*notes_below(history, series))
+    text.add_gap(bool(history.remarks))
     text.add(*history.remarks)
     return str(text)
 
@@ -298,8 +330,8 @@ def night_table(history: History, series: Series, last: int | None, *, n_cells: 
     dataset = "the mean of all datasets" if series.dataset == POOLED else series.dataset
     title = f"{history.measure} of {series.model} on {dataset}, {of}{counted(len(series.nights), 'night')}"
     interval = scale_header(scale, n_cells) if n_cells else "interval"
-    headers = ("night", "figure", interval, "change", "n", "gates", "marks")
-    unbroken = interval if n_cells else ""
+    headers = ("night", "value", interval, "change", "n", "gates", "marks")
+    unbroken = (interval,) if n_cells else ()
     return Table.of_texts(title, headers, rows, words=("night", "gates", "marks"), unbroken=unbroken)
 
 

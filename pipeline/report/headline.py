@@ -1,284 +1,267 @@
-"""The headline of an evaluation: a few sentences on what failed, where, since when, and who owns it."""
+"""Verdict of an evaluation in lines, each a word and sentences: what failed, where, since when, and who owns it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import partial
+from typing import NamedTuple
 
-from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.inference.tables import ChangeSince
+from rankledger.pipeline.gates.verdicts import Effect, Verdict
+from rankledger.pipeline.inference.tables import ALL, ChangeSince
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import MONTHS, begun, is_evaluation_id
-from rankledger.pipeline.report.tables import figure, leaderboards
+from rankledger.pipeline.report import tables
+from rankledger.pipeline.report.messages import failures
 from rankledger.pipeline.report.text_table import short_sentence, short_text
-from rankledger.pipeline.report.verdicts import raised
+from rankledger.pipeline.report.verdicts import INCOMPLETE, WORDS, count_gates, group_by_cause, list_names, name_figure
 from rankledger.pipeline.support.text import counted, queries
 
+BEST = "BEST"
+"""Word before the best model of a dataset."""
+
+_CHANGE = "CHANGE"  # begins the verdict of an evaluation that has no gates
 _NAME = 60  # characters of a name
 _REASON = 240  # characters
-_LEADS = 2  # datasets whose best model is named
+_BOARDS = 3  # datasets whose best model is named
 _NEARLY_ALL = 0.95  # of a change
-_OF_ACCEPTED = 0.5  # of the drop since the accepted record: what fell less since the previous one fell before
 
-Task = tuple[str, str]
-"""A dataset and a model. The dataset is empty for an external metric."""
+
+class VerdictLine(NamedTuple):
+    """Line of a verdict, with the change that its text describes, if any."""
+
+    word: str
+    text: str
+    change: ChangeSince | None = None
+
+    def __str__(self) -> str:
+        return f"{self.word} {self.text}".strip()
 
 
 def headline_of(evaluation: Evaluation) -> str:
-    """Return the headline.
-
-    It names the worst model that fails a gate, or else was not evaluated, is undecided, or clearly fell. If there is
-    none, it names the gates and the largest change, or on a first evaluation the best model.
-    """
-    return " ".join(_Words(evaluation).sentences()).strip()  # a name may begin with a blank
+    """Return the first line of the verdict, such as `PASS 2 of 2 gates (floor, no-drop)`."""
+    return str(next(iter(verdict_lines(evaluation)), ""))
 
 
-def headline_change(evaluation: Evaluation) -> ChangeSince | None:
-    """Return the drop in the headline. None if it has none."""
-    words = _Words(evaluation)
-    words.sentences()
-    return words.named
+def verdict_lines(evaluation: Evaluation) -> list[VerdictLine]:
+    """Return a line per cause that does not pass, the worst first, then the gates that pass and the best models."""
+    return _VerdictWriter(evaluation).lines()
 
 
-class _Words:
+class _VerdictWriter:
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
-        self._changes: dict[Task, list[ChangeSince]] = {}
-        for line in evaluation.changes:
-            if line.difference is not None and evaluation.directions[line.measure] != "neither":
-                self._changes.setdefault((line.dataset, line.model), []).append(line)
-        self.named: ChangeSince | None = None
+        self._changes = [
+            line
+            for line in evaluation.changes
+            if line.difference is not None and evaluation.directions[line.measure] != "neither"
+        ]
         self._has_several = len({dataset for dataset in evaluation.leading if dataset != "*"}) > 1
 
-    def sentences(self) -> list[str]:
-        rejudged, vanished = list(self.rejudged()), list(self.vanished())
-        for found in (self.failed, self.missing, self.hindered, self.undecided, self.fallen):
-            if sentences := list(found()):
-                first = [] if rejudged and found == self.hindered else rejudged
-                return [*first, *sentences, *vanished]
-        return [*rejudged, *vanished, *self.calm()]
+    def lines(self) -> list[VerdictLine]:
+        lines = [*self.causes("fail"), *self.incomplete(), *self.causes("stop"), *self.causes("warn")]
+        gates = count_gates(self._evaluation.verdicts)
+        change = None if lines else self.largest_change()
+        if change:
+            largest = "Largest change: " if change.change else ""
+            text = f"{gates}. {largest}{change.text}" if gates else change.text
+            lines.append(VerdictLine(WORDS["pass"] if gates else _CHANGE, text, change.change))
+        elif gates:
+            lines.append(VerdictLine(WORDS["pass"], gates))
+        lines += [VerdictLine(BEST, text) for text in self.best()]
+        if more := " ".join([*self.rejudged(), *self.vanished(), *self.not_compared()]):
+            first = next(iter(lines), VerdictLine(_CHANGE, ""))
+            lines[:1] = [first._replace(text=f"{first.text.rstrip('.')}. {more}".removeprefix(". "))]
+        return lines
+
+    def causes(self, effect: Effect) -> Iterator[VerdictLine]:
+        absent = {(failure.dataset, failure.model) for failure in self._evaluation.failures if effect != "fail"}
+        verdicts = [line for line in self._evaluation.verdicts if line.effect == effect]
+        for group in group_by_cause([line for line in verdicts if (line.dataset, line.model) not in absent]):
+            worst, *others = group
+            change = self._change_of(worst)
+            names = (other.model if other.model != worst.model else name_figure(other) for other in others)
+            also = f" (also {list_names(names)})" if others else ""
+            sentences = [f"{list_names(line.gate for line in group)}: {self._judged(worst, change)}{also}."]
+            if worst.outcome == "not comparable" and _shortened(worst.reason) != worst.reason:
+                sentences.append("Check the values, then accept the record.")
+            sentences += self._where_and_whose(worst.dataset, worst.model, change if worst.reference else None)
+            yield VerdictLine(WORDS[effect], " ".join(sentences), change)
+
+    def incomplete(self) -> Iterator[VerdictLine]:
+        """Yield a line per output that was not evaluated and per custom measure that failed, similar ones as one."""
+        for text in failures(self._evaluation.failures):
+            yield VerdictLine(INCOMPLETE, text)
+        for warning in self._evaluation.failed_measures:
+            yield VerdictLine(INCOMPLETE, str(warning))
+
+    def best(self) -> Iterator[str]:
+        boards = [board[0] for board in tables.leaderboards(self._evaluation) if board[0].dataset != "*"]
+        boards = [column for column in boards if len(column.estimates) > 1 and column.best is not None]
+        for column in boards[:_BOARDS]:
+            best = next(iter(column.estimates))
+            score = tables.figure(column.best, tables.count_decimals(column.n_queries))
+            where = f"{self._subject(column.dataset, best)}: {column.measure} = {score}"
+            yield ", ".join(filter(None, [where, _compare_best(column, best)]))
+        if len(boards) > _BOARDS:
+            yield counted(len(boards) - _BOARDS, "more dataset")
 
     def vanished(self) -> Iterator[str]:
-        warnings = [warning for warning in self._evaluation.data_warnings if warning.last]
         subjects: dict[str, str] = {}
-        for warning in warnings:
-            is_known = warning.model in self._evaluation.manifest.models
-            task = (warning.dataset if is_known else "", warning.model)
-            subjects.setdefault(self._subject(task) if warning.model else _name(warning.dataset), warning.warning)
+        for warning in self._evaluation.data_warnings:
+            if warning.last:
+                dataset = warning.dataset if warning.model in self._evaluation.manifest.models else ""
+                subject = self._subject(dataset, warning.model) if warning.model else _name(warning.dataset)
+                subjects.setdefault(subject, warning.warning)
         for subject, text in [*subjects.items()][:1]:
-            yield f"{subject} is {text}{_and_more(len(subjects) - 1)}."
+            more = f", and {len(subjects) - 1:,} more" if len(subjects) > 1 else ""
+            yield f"{subject} is {text}{more}."
 
     def rejudged(self) -> Iterator[str]:
-        known: dict[str, ChangeSince] = {}
-        for line in self._evaluation.changes:
-            if line.since == "previous" and line.reason.startswith("judgments changed"):
-                known.setdefault(line.dataset, line)
-        for dataset, line in known.items():
+        rejudged = {
+            line.dataset: line
+            for line in reversed(self._evaluation.changes)
+            if line.since == "previous" and line.reason.startswith("judgments changed")
+        }
+        for dataset, line in reversed(rejudged.items()):
             where = f" of {_name(dataset)}" if self._has_several else ""
-            new = _changed(line.reason).removeprefix("judgments changed")
+            new = _shortened(line.reason).removeprefix("judgments changed")
             yield f"Judgments{where} changed since {self._day(line.date, line.reference)}{new}."
 
-    def hindered(self) -> Iterator[str]:
-        verdicts = [v for v in raised(self._evaluation.verdicts) if v.outcome == "not comparable" and v.blocks]
-        if not verdicts:
-            return
-        verdict = verdicts[0]
-        tasks = {(other.dataset, other.model) for other in verdicts}
-        names = f"{_name(verdict.gate)} judges nothing on {_name(verdict.dataset)}"
-        lines = (own for own in self._evaluation.changes if (own.dataset, own.model) in tasks and own.first_seen)
-        first = next((f" since {self._day(own.first_seen)}" for own in lines), "")
-        yield f"{names}{first}: {_reason(_changed(verdict.reason))}."
-        if _changed(verdict.reason) != verdict.reason:
-            yield "Check the figures, then accept the record."
+    def not_compared(self) -> Iterator[str]:
+        for line in self._evaluation.changes:
+            if line.since == "previous" and line.reference and line.difference is None:
+                if not line.reason.startswith("judgments changed"):  # which `rejudged` says
+                    day = self._day(line.date, line.reference)
+                    yield f"Not compared with the record of {day}: {_reason(line.reason)}."
+                return
 
-    def failed(self) -> Iterator[str]:
-        return self._judged("fail", "fails")
+    def largest_change(self) -> VerdictLine | None:
+        """Return the largest clear drop by a primary measure, or else the largest change since the previous record."""
+        leading = self._evaluation.leading
+        previous = [line for line in self._changes if line.since == "previous"]
+        primary = [line for line in previous if line.measure == leading.get(line.dataset)]
+        drops = [line for line in self._changes if line.decision == "worse"]
+        drops.sort(key=lambda line: (line.measure != leading.get(line.dataset), line.difference))
+        if not primary and not drops:
+            return None
+        if not drops and not any(line.difference for line in previous):
+            measures = list_names(line.measure for line in previous)
+            every = {line.measure for line in previous} == {line.measure for line in self._evaluation.estimates}
+            what = "value" if every else f"value of {measures}"
+            if any(line.mark == "degenerate" for line in previous):  # one of the two has further queries
+                return VerdictLine("", f"No {what} changed on the queries of both {self._since(primary[0])}.")
+            return VerdictLine("", f"No {what} changed {self._since(primary[0])}.")
+        largest = drops[0] if drops else max(primary, key=lambda line: abs(line.difference or 0.0))
+        doubt = "" if largest.decision else " (unclear)"
+        sentences = [f"{self._moved(largest)} {self._since(largest)}{doubt}."]
+        sentences += self._where_and_whose(largest.dataset, largest.model, largest) if drops else ()
+        return VerdictLine("", " ".join(sentences), largest)
 
-    def undecided(self) -> Iterator[str]:
-        return self._judged("stop", "is undecided by")
-
-    def _judged(self, effect: str, verb: str) -> Iterator[str]:
-        verdicts: dict[Task, Verdict] = {}
-        for verdict in raised(self._evaluation.verdicts):  # the largest first
-            if verdict.effect == effect and verdict.outcome != "not comparable":
-                verdicts.setdefault((verdict.dataset, verdict.model), verdict)
-        if not verdicts:
-            return
-        task = min(verdicts, key=self._drop)
-        verdict, n_more = verdicts[task], len(verdicts) - 1
-        line = self._fall(task, new=verdict.nights <= 1)
-        if line is not None and effect == "fail":
-            yield from self._on_change(line, _and_more(n_more, "failed"))
-            return
-        yield f"{self._subject(task)} {verb} {_name(verdict.gate)}{_and_more(n_more)}: {_reason(verdict.reason)}."
-        yield from self._since_and_owner(task, None)
-
-    def missing(self) -> Iterator[str]:
-        failures = {(failure.dataset, failure.model): failure for failure in reversed(self._evaluation.failures)}
-        for task, failure in reversed(failures.items()):
-            yield f"{self._subject(task)} was not evaluated{_and_more(len(failures) - 1)}: {_reason(failure.reason)}."
-            yield from self._since_and_owner(task, None)
-            return
-
-    def fallen(self) -> Iterator[str]:
-        """Yield the sentences on the model that fell most, unless a gate judged it."""
-        judged = {(verdict.dataset, verdict.model) for verdict in self._evaluation.verdicts}
-        fallen = [task for task in self._changes if task not in judged and self._fall(task)]
-        if fallen:
-            line = self._fall(min(fallen, key=self._drop))
-            if line is not None:
-                yield from self._on_change(line, _and_more(len(fallen) - 1, "fell"))
-
-    def calm(self) -> Iterator[str]:
-        checks, changed = self._checks(), self._largest_change()
-        if changed:
-            text = f"{checks}; {changed}" if checks else changed
-            yield f"{text[0].upper()}{text[1:]}."
-        else:
-            yield from (f"{text}." for text in (checks, self._not_compared(), self._leads()) if text)
-
-    def _checks(self) -> str:
-        judged = [verdict for verdict in self._evaluation.verdicts if verdict.outcome != "not judged"]
-        warned = sum(verdict.effect == "warn" for verdict in judged)
-        if not judged:
-            return ""
-        if warned:
-            return f"{len(judged) - warned:,} of {counted(len(judged), 'check')} passed, {warned:,} warned"
-        return f"All {len(judged):,} checks passed" if len(judged) > 1 else "The check passed"
-
-    def _largest_change(self) -> str:
-        lines = [line for own in self._changes.values() for line in own if line.since == "previous"]
-        known = [line for line in lines if line.measure == self._evaluation.leading.get(line.dataset)]
-        if not known:
-            return ""
-        if not any(line.difference for line in lines):
-            every = {line.measure for line in lines} == {line.measure for line in self._evaluation.estimates}
-            by = "" if every else f" by {_listed(dict.fromkeys(line.measure for line in lines))}"
-            if any(line.mark == "degenerate" for line in lines):  # one of the two has further queries
-                return f"no score{by} changed on the queries of both {self._since(known[0])}"
-            return f"no figure{by} changed {self._since(known[0])}"
-        largest = max(known, key=lambda line: abs(line.difference or 0.0))
-        return f"largest change: {self._moved(largest)}{'' if largest.decision else ' (unclear)'}"
-
-    def _not_compared(self) -> str:
-        lines = (line for line in self._evaluation.changes if line.since == "previous" and line.reference)
-        line = next(lines, None)
-        if line and line.reason.startswith("judgments changed"):  # which the headline begins with
-            return ""
-        return (
-            f"Not compared with the record of {self._day(line.date, line.reference)}: {_reason(line.reason)}"
-            if line
-            else ""
-        )
-
-    def _leads(self) -> str:
-        parts = []
-        boards = [board for board in leaderboards(self._evaluation) if board[0].dataset != "*"]
-        for board in boards[:_LEADS]:
-            lead = board[0]
-            best = next(iter(lead.estimates))
-            says = f"{lead.measure} {figure(lead.estimates[best].estimate)}"
-            where = f" on {_name(lead.dataset)}" if self._has_several else ""
-            is_best = len(lead.estimates) > 1 and lead.direction != "neither"
-            parts.append(f"{_name(best)}{' leads' if is_best else ''}{where}: {says}")
-        more = [f"{counted(len(boards) - _LEADS, 'more dataset')}"] if len(boards) > _LEADS else []
-        return "; ".join([*parts, *more])
-
-    def _fall(self, task: Task, *, new: bool = True) -> ChangeSince | None:
-        """Return the clear drop to report, by the primary measure if it fell.
-
-        The drop since the previous record is preferred, unless most of the drop since the accepted one came earlier.
-        """
-        falls = [
+    def _change_of(self, verdict: Verdict) -> ChangeSince | None:
+        """Return the drop since the record that the verdict compares with, or else since the previous one."""
+        subject = verdict.dataset, verdict.model, verdict.measure
+        drops = [
             line
-            for line in self._changes.get(task, ())
-            if line.decision == "worse" and (new or line.since == "accepted")
+            for line in self._changes
+            if (line.dataset, line.model, line.measure) == subject and line.decision == "worse"
         ]
-        lead = self._evaluation.leading.get(task[0])
-        falls.sort(key=lambda line: (line.measure != lead, line.difference))
-        by_since = {line.since: line for line in reversed(falls) if line.measure == falls[0].measure}
-        previous, accepted = by_since.get("previous"), by_since.get("accepted")
-        if previous is None or accepted is None:
-            return previous or accepted
-        is_most = (previous.difference or 0.0) <= _OF_ACCEPTED * (accepted.difference or 0.0)
-        return previous if is_most else accepted
+        drops.sort(key=lambda line: (not (verdict.reference or "").endswith(line.reference), line.since != "previous"))
+        return drops[0] if drops else None
 
-    def _drop(self, task: Task) -> float:
-        line = self._fall(task)
-        return line.difference or 0.0 if line else 0.0
+    def _judged(self, verdict: Verdict, change: ChangeSince | None) -> str:
+        """Return the drop that a verdict is about and its limit, or else the reason of the verdict."""
+        drop, low, high, limit = verdict.estimate, verdict.ci_low, verdict.ci_high, verdict.limit
+        if not verdict.reference or drop is None or drop >= 0 or limit is None or limit >= 0:
+            return _reason(_shortened(verdict.reason))
+        decimals = self._decimals(verdict.dataset)
+        write = partial(tables.figure, decimals=decimals)
+        ends = None if low is None or high is None else tables.interval_text(-high, -low, write)
+        where = f" on {verdict.slice}" if verdict.slice != ALL else ""
+        is_same = change is not None and verdict.reference.endswith(change.reference)
+        since = f" {self._since(change)}" if change and is_same else ""
+        fell = f"{self._verb(verdict.measure, drop)} {tables.figure(-drop, decimals)} {ends or ''}".rstrip()
+        subject = self._subject(verdict.dataset, verdict.model)
+        return f"{verdict.measure} of {subject}{where} {fell}{since}, allowed {-limit:.12g}"
 
-    def _on_change(self, line: ChangeSince, more: str) -> Iterator[str]:
-        self.named = line
-        yield f"{self._moved(line)}{self._since_accepted(line)}{more}."
-        if line.slice and line.slice_share and line.slice_before is not None and line.slice_after is not None:
-            figures = f"{line.slice_before:.3f} → {line.slice_after:.3f}"
-            share = "all" if line.slice_share >= _NEARLY_ALL else f"{line.slice_share:.0%}"
-            yield f"{_name(line.slice)} ({queries(line.slice_queries)}, {figures}) explains {share} of it."
-        yield from self._since_and_owner((line.dataset, line.model), line)
-
-    def _since_and_owner(self, task: Task, line: ChangeSince | None) -> Iterator[str]:
-        lines = [line] if line else [own for own in self._evaluation.changes if own.model == task[1]]
-        if first := next((own.first_seen for own in lines if own.first_seen), ""):
-            yield f"First seen {self._day(first)}."
-        if owner := self._evaluation.owners.get(task[1]):
+    def _where_and_whose(self, dataset: str, model: str, change: ChangeSince | None) -> Iterator[str]:
+        if change and change.slice and change.slice_share:
+            share = "all" if change.slice_share >= _NEARLY_ALL else f"{change.slice_share:.0%}"
+            yield f"{_name(change.slice)} ({queries(change.slice_queries)}) explains {share} of it."
+        lines = [change] if change else [line for line in self._evaluation.changes if line.model == model]
+        if first := next((line.first_seen for line in lines if line.first_seen), ""):
+            yield f"Since {self._day(first)}."
+        if owner := self._evaluation.owners.get(model):
             yield f"Owner: {_name(owner)}."
 
     def _moved(self, line: ChangeSince) -> str:
         change = line.difference or 0.0
-        is_higher = self._evaluation.directions[line.measure] == "higher"
-        words = ("fell", "rose") if is_higher else ("worsened by", "improved by")
-        by = "" if line.measure == self._evaluation.leading.get(line.dataset) else f" by {line.measure}"
-        moved = f"{words[change > 0]} {_amount(abs(change))}{by}"
-        return f"{self._subject((line.dataset, line.model))} {moved} {self._since(line)}"
+        amount = tables.figure(abs(change), self._decimals(line.dataset))
+        subject = self._subject(line.dataset, line.model)
+        return f"{line.measure} of {subject} {self._verb(line.measure, change)} {amount}"
 
-    def _since_accepted(self, line: ChangeSince) -> str:
-        """Return the drop since the accepted record if it differs from the drop since the night before."""
-        for own in self._changes[line.dataset, line.model]:
-            amount = _amount(-(own.difference or 0.0))
-            is_other = line.since == "previous" and own.since == "accepted" and own.measure == line.measure
-            if is_other and own.decision == "worse" and amount != _amount(-(line.difference or 0.0)):
-                return f" ({amount} {self._since(own)})"
-        return ""
+    def _verb(self, measure: str, change: float) -> str:
+        is_higher = self._evaluation.directions[measure] == "higher"
+        return (("fell", "rose") if is_higher else ("worsened by", "improved by"))[change > 0]
+
+    def _decimals(self, dataset: str) -> int:
+        sizes = (line.n_queries for line in self._evaluation.estimates if (line.dataset, line.slice) == (dataset, ALL))
+        return tables.count_decimals(max(sizes, default=0))
 
     def _since(self, line: ChangeSince) -> str:
         if line.since == "accepted":
             return f"since the accepted record of {self._day(line.date, line.reference)}"
-        now, then = _day_of(self._evaluation.date), _day_of(line.date)
+        now, then = _parse_day(self._evaluation.date), _parse_day(line.date)
         if now and then and now - then == timedelta(days=1):
             return "since last night"
         return "since the evaluation before" if now and now == then else f"since {self._day(line.date, line.reference)}"
 
     def _day(self, text: str, record: str = "") -> str:
-        day, this = _day_of(text), self._evaluation.evaluation_id
+        day, this = _parse_day(text), self._evaluation.evaluation_id
         if day is None:
             return _name(text)
-        now = _day_of(self._evaluation.date) or (begun(this).date() if is_evaluation_id(this) else None)
+        now = _parse_day(self._evaluation.date) or (begun(this).date() if is_evaluation_id(this) else None)
         time = ""
         if day == now and is_evaluation_id(record):
             day, time = begun(record).date(), f" {begun(record):%H:%M} UTC"
         year = "" if now is None or now.year == day.year else f" {day.year}"
         return f"{day.day} {MONTHS[day.month - 1]}{year}{time}"
 
-    def _subject(self, task: Task) -> str:
-        dataset, model = task
-        return f"{_name(model)} on {_name(dataset)}" if dataset and self._has_several else _name(model)
+    def _subject(self, dataset: str, model: str) -> str:
+        has_dataset = dataset and self._has_several
+        return f"{_name(model)} on {_name(tables.display_name(dataset))}" if has_dataset else _name(model)
 
 
-def _day_of(text: str) -> date | None:
+def _compare_best(column: tables.MeasureColumn, best: str) -> str:
+    """Compare the best model with all others, by adjusted p-values if it was compared with each, or else by ranks."""
+    others = [model for model in column.estimates if model != best]
+    pairs = {line.model if line.baseline == best else line.baseline: line for line in column.comparisons_of(best)}
+    if pairs.keys() >= {*others}:
+        rivals = [model for model in others if not pairs[model].decide(column.alpha)]
+        least = max((pairs[model] for model in others), key=lambda line: line.p_corrected or line.p_value or 0.0)
+        p = tables.p_value(least.p_corrected if least.p_corrected is not None else least.p_value, least.p_least)
+        evidence = f" (adj. p {p})" if p else ""
+    elif column.possible_firsts:
+        rivals, evidence = [model for model in column.possible_firsts if model != best], ""
+    else:
+        return ""
+    if rivals:
+        return f"not clearly better than {list_names(rivals)}"
+    return f"better than {_name(others[0]) if len(others) == 1 else f'the other {len(others):,} models'}{evidence}"
+
+
+def _parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:  # a label, such as release-7
         return None
 
 
-def _changed(reason: str) -> str:
-    found = re.match(r"[a-z ]+ changed( \([\d,]+ pairs? new\))?(?= since )", reason)
-    return found[0] if found else reason
-
-
-def _amount(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.0005 else f"{value:.1g}"
+def _shortened(reason: str) -> str:
+    """Return the change of inputs at the start of a reason, or else the whole reason."""
+    change = re.match(r"[a-z ]+ changed( \([\d,]+ pairs? new\))?(?= since )", reason)
+    return change[0] if change else reason
 
 
 def _name(text: str) -> str:
@@ -287,12 +270,3 @@ def _name(text: str) -> str:
 
 def _reason(text: str) -> str:
     return short_sentence(text.rstrip(". "), _REASON)
-
-
-def _and_more(n: int, verb: str = "") -> str:
-    return f", and {n:,} more {verb}".rstrip() if n else ""
-
-
-def _listed(names: Iterable[str]) -> str:
-    first, *others = map(_name, names)
-    return f"{first} and {counted(len(others), 'more measure')}" if others else first

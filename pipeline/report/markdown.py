@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.history import History
 from rankledger.pipeline.inference.tables import PairedScores
 from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.report import tables
 from rankledger.pipeline.report.changes import query_rows
-from rankledger.pipeline.report.headline import headline_of
-from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command
+from rankledger.pipeline.report.headline import BEST, VerdictLine, verdict_lines
+from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command, warning_lines
 from rankledger.pipeline.report.page import Page, comparability_notes, side_by_side
-from rankledger.pipeline.report.tables import (
-    LETTERS,
-    Interval,
-    MeasureColumn,
-    board_table,
-    board_title,
-    difference_rows,
-    difference_table,
-    display_name,
-    effect_rule,
-    few_mark,
-    figure,
-    leaderboards,
-    models,
-    p_value_notes,
-    shared_baseline,
-    signed,
-    worst_differences,
-    worst_figures,
-)
 from rankledger.pipeline.report.text_table import (
     COMMENT,
     ByteBudget,
@@ -43,6 +22,7 @@ from rankledger.pipeline.report.text_table import (
     Table,
     n_bytes,
     plain,
+    short_sentence,
     short_text,
     without_links,
 )
@@ -50,6 +30,7 @@ from rankledger.pipeline.report.verdicts import REASON, add_verdicts
 from rankledger.pipeline.support.text import counted
 
 _MEASURES = 5
+_BOARDS = 5  # datasets that a description names
 _ROWS = 20  # of a leaderboard, and of the differences
 _SLICES = 5
 _PAIRS = 3  # with their queries
@@ -72,22 +53,18 @@ def markdown(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
 
 
 def note(evaluation: Evaluation) -> str:
-    """Write checks, headline, the leaderboard by the first measures, and notes on the data."""
-    lines = [f"{_checks(evaluation.verdicts)}\n"] if evaluation.verdicts else []
-    lines += [f"**{plain(text)}**\n"] if (text := headline_of(evaluation)) else []
-    lines += [_completeness(evaluation), ""]
-    for board in leaderboards(evaluation):
-        lines += [f"### {plain(display_name(board[0].dataset))}", "", *_leaderboard(board, _MEASURES).in_markdown(), ""]
-    lines += [f"- {plain(line)}" for line in (*notes(evaluation), *failures(evaluation.failures))]
-    return "\n".join(lines) + "\n"
-
-
-def _checks(verdicts: Sequence[Verdict]) -> str:
-    effects = Counter(verdict.effect for verdict in verdicts if verdict.outcome != "not judged")
-    of = f"of {counted(effects.total(), 'check')}"
-    if effects["fail"]:
-        return f"✗ {effects['fail']} {of} failed"
-    return f"? {effects['stop']} {of} undecided" if effects["stop"] else f"✓ {effects['pass']} {of} passed"
+    """Describe an evaluation in five lines: verdict, best model, numbers of queries and models, warnings, and page."""
+    verdict, *others = verdict_lines(evaluation) or [VerdictLine("", completeness(evaluation)[1])]
+    best = next((str(line) for line in others if line.word == BEST), completeness(evaluation)[1])
+    warnings = list(warning_lines(evaluation))
+    lines = [
+        f"**{plain(short_sentence(str(verdict), REASON))}**",
+        plain(short_sentence(best, REASON)),
+        plain("; ".join(tables.board_title(board) for board in tables.leaderboards(evaluation)[:_BOARDS])),
+        plain(short_sentence(": ".join([counted(len(warnings), "warning"), *warnings[:1]]), REASON)),
+        "The page is the artifact report.html.",
+    ]
+    return "\n\n".join(filter(None, lines)) + "\n"
 
 
 def _overview(pages: Sequence[Page]) -> list[str]:
@@ -96,7 +73,7 @@ def _overview(pages: Sequence[Page]) -> list[str]:
     headers = ("model", *(page.title for page in pages))
     for dataset, measure, figures in side_by_side(pages):
         rows = ((model, *(str(interval or "") for interval in own)) for model, own in figures.items())
-        budget.add(f"{_text(display_name(dataset))}, {_text(measure)}:", "")
+        budget.add(f"{_text(tables.display_name(dataset))}, {_text(measure)}:", "")
         _add_table(budget, Table.of_texts("", headers, rows, words=headers[:1]), file="summary.csv")
     _add_list(budget, comparability_notes(pages))
     return budget.lines
@@ -111,15 +88,16 @@ def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
     end.add("Reproduce with:", "", fence, short_text(command, _COMMAND), fence, "")
     budget = ByteBudget(end.left)
     budget.add(f"## {_text(page.title)}", "")
-    if text := headline_of(evaluation):
-        budget.add(f"**{plain(text)}**", "")
+    for place, line in enumerate(verdict_lines(evaluation)):
+        if place == 0 or line.word == BEST:
+            budget.add(plain(str(line)) if place else f"**{plain(str(line))}**", "")
     if evaluation.verdicts:
         part = ByteBudget(budget.left // 2)
         add_verdicts(part, evaluation.verdicts)
         budget.add(*part.lines, reserve=0)
     budget.add(_completeness(evaluation), "")
     _add_list(budget, failures(evaluation.failures))
-    boards = leaderboards(evaluation)
+    boards = tables.leaderboards(evaluation)
     for n_left, board in zip(range(len(boards) + 1, 1, -1), boards, strict=True):  # one share is for what follows
         part = ByteBudget(budget.left // n_left)
         _add_dataset(part, page, board, n_measures)
@@ -137,9 +115,9 @@ def _completeness(evaluation: Evaluation) -> str:
     return f"**{word}:** {evaluated}."
 
 
-def _add_dataset(budget: ByteBudget, page: Page, board: Sequence[MeasureColumn], n_measures: int) -> None:
+def _add_dataset(budget: ByteBudget, page: Page, board: Sequence[tables.MeasureColumn], n_measures: int) -> None:
     dataset = board[0].dataset
-    budget.add(f"### {plain(board_title(board))}", "")
+    budget.add(f"### {plain(tables.board_title(board))}", "")
     _add_table(budget, _leaderboard(board, n_measures), file="summary.csv")
     left = len(board) - n_measures
     if left > 0:
@@ -151,8 +129,8 @@ def _add_dataset(budget: ByteBudget, page: Page, board: Sequence[MeasureColumn],
         _add_changes(budget, pair)
 
 
-def _leaderboard(board: Sequence[MeasureColumn], n_measures: int) -> Table:
-    table = board_table(board, n_measures, most=_NAME).without(LETTERS)
+def _leaderboard(board: Sequence[tables.MeasureColumn], n_measures: int) -> Table:
+    table = tables.board_table(board, n_measures, most=_NAME).without(tables.LETTERS)
     rows = ((model, *(str(cell).replace(", ", _UNBROKEN) for cell in cells)) for model, *cells in table.rows)
     return replace(table, groups=(Group(tuple(rows)),))
 
@@ -161,35 +139,36 @@ def _add_differences(budget: ByteBudget, page: Page, dataset: str) -> None:
     measure, lines = page.leading_difference[dataset], page.on_all(dataset)
     if not lines:
         return
-    baseline = shared_baseline(lines)
-    rows = difference_rows(lines, page.practical_difference, page.alpha)
+    baseline = tables.shared_baseline(lines)
+    rows = tables.difference_rows(lines, page.practical_difference, page.alpha)
     against = f" against {short_text(baseline, _NAME)}" if baseline else ""
     budget.add(f"Differences, {_text(f'{dataset}: {measure}{against}')}:", "")
-    table = difference_table("", rows, pairs=not baseline, labels=True, most=_NAME)
+    table = tables.difference_table("", rows, pairs=not baseline, labels=True, most=_NAME)
     _add_table(budget, table, file="comparisons.csv")
-    shown = [*lines, *worst_differences(page.evaluation, dataset)]
-    rules = effect_rule(measure, page.practical_difference, page.alpha), *p_value_notes(shown)
+    shown = [*lines, *tables.worst_differences(page.evaluation, dataset)]
+    rules = tables.effect_rule(measure, page.practical_difference, page.alpha), *tables.p_value_notes(shown)
     budget.add(f"{_text('; '.join(rules), REASON)}.", "")
 
 
 def _add_slices(budget: ByteBudget, evaluation: Evaluation, dataset: str) -> None:
-    if differences := worst_differences(evaluation, dataset):
+    if differences := tables.worst_differences(evaluation, dataset):
         measure = evaluation.leading_difference[dataset]
-        table = difference_table("", difference_rows(differences), by="slice", most=_NAME)
+        table = tables.difference_table("", tables.difference_rows(differences), by="slice", most=_NAME)
         _add_folded(budget, f"Worst slices by {measure}", table, most=_SLICES, file="comparisons.csv")
-    elif lines := worst_figures(evaluation, dataset):
+    elif lines := tables.worst_figures(evaluation, dataset):
         measure = evaluation.leading[dataset]
-        rows = tuple(
-            (short_text(line.model, _NAME), line.slice, str(Interval.of(line)), f"{line.n_queries:,}", few_mark(line))
+        cells = (
+            (short_text(line.model, _NAME), line.slice, tables.Interval.of(line), line.n_queries, tables.few_mark(line))
             for line in lines
         )
+        rows = tuple((*names, str(interval), f"{n:,}", few) for *names, interval, n, few in cells)
         headers = ("model", "slice", measure, "n", "caution")
         table = Table.of_texts("", headers, rows, words=("model", "slice", "caution"))
         _add_folded(budget, f"Worst slices by {measure}", table, most=_SLICES, file="summary.csv")
 
 
 def _add_changes(budget: ByteBudget, pair: PairedScores) -> None:
-    names = models(short_text(pair.model, _NAME), short_text(pair.baseline, _NAME))
+    names = tables.models(short_text(pair.model, _NAME), short_text(pair.baseline, _NAME))
     table = query_rows("", pair.largest_changes).without("model")
     rows = tuple((short_text(query_id, _NAME), *cells) for query_id, *cells in table.rows)
     title = f"{names}: largest changes by {pair.measure}"
@@ -200,12 +179,13 @@ def _add_history(budget: ByteBudget, history: History) -> None:
     rows = []
     for series in history.series:
         nights = [night for night in series.nights if night.estimate is not None]
-        ends = f"{figure(nights[0].estimate)} → {figure(nights[-1].estimate)}" if nights else "undefined"
-        steps = ", ".join(f"{step.tier} {step.date}: {signed(step.after - step.before)}" for step in series.steps)
-        change = signed(nights[-1].change) if nights and nights[-1].change is not None else ""
-        names = (short_text(display_name(series.dataset), _NAME), short_text(series.model, _NAME))
+        ends = f"{tables.figure(nights[0].estimate)} → {tables.figure(nights[-1].estimate)}" if nights else "undefined"
+        changes = ((step, tables.signed(step.after - step.before)) for step in series.steps)
+        steps = ", ".join(f"{step.tier} {step.date}: {change}" for step, change in changes)
+        change = tables.signed(nights[-1].change) if nights and nights[-1].change is not None else ""
+        names = (short_text(tables.display_name(series.dataset), _NAME), short_text(series.model, _NAME))
         rows.append((*names, f"{len(series.nights):,}", ends, change, steps))
-    headers = ("dataset", "model", "nights", "figure", "last change", "steps")
+    headers = ("dataset", "model", "nights", "value", "last change", "steps")
     table = Table.of_texts("", headers, rows, words=("dataset", "model", "steps"))
     if budget.add(f"### History by {_text(history.measure)}", ""):
         _add_table(budget, table, file="`rankledger history`")

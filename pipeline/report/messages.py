@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from rankledger.metrics.registry import METRICS
@@ -12,16 +12,7 @@ from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import Manifest
-from rankledger.pipeline.report.tables import (
-    FLIPS,
-    UNSURE,
-    MeasureColumn,
-    display_name,
-    figure,
-    leaderboards,
-    models,
-    p_value,
-)
+from rankledger.pipeline.report.tables import POOLED, MeasureColumn, display_name, figure, leaderboards, models, p_value
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.support.text import counted, queries
 
@@ -35,26 +26,49 @@ _FIRSTS = 10  # models that may be first
 _NAMED = 3  # measures that disagree, intervals with a mark, and failures for one reason
 _ALIKE = 5  # failures for one reason that are all named
 _MISSING = "file not found"
+_FEW = 0.01  # of the queries: more without output are a warning
+
+
+def warning_lines(evaluation: Evaluation) -> Iterator[str]:
+    """Yield likely faults of inputs that need an action, queries without output first."""
+    sizes = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
+    has_several = len(sizes.keys() - {POOLED}) > 1
+    warnings = []
+    for (dataset, model), quality in evaluation.quality.items():
+        if quality.n_missing_queries > _FEW * sizes[dataset]:
+            is_zero = quality.judged_at_10 is not None and evaluation.manifest.conventions.missing_queries == "empty"
+            advice = "These queries score 0." if is_zero else "Check the output."
+            lack = f"no output for {quality.n_missing_queries:,} of {queries(sizes[dataset])}. {advice}"
+            warnings.append((dataset, model, lack))
+    warnings += [
+        (warning.dataset, warning.model, warning.warning)
+        for warning in evaluation.data_warnings
+        if not (warning.last or warning.measure)  # which the verdict names
+    ]
+    for dataset, model, text in warnings:
+        yield f"{' on '.join([model] * bool(model) + [dataset] * (has_several or not model))}: {text}"
+    yield from not_compared(evaluation)
 
 
 def notes(evaluation: Evaluation) -> Iterator[str]:
-    """Yield notes on joins, likely input errors, possible firsts, unreliable intervals, and slices."""
+    """Yield notes on joins, likely faults of inputs, possible firsts, agreement, and slices."""
+    yield from data_notes(evaluation)
+    for board in leaderboards(evaluation):
+        if board[0].ranks:
+            yield rank_note(board[0], evaluation.confidence)
+        yield from agreement_notes(evaluation, board[0].dataset)
+        yield from replicate_notes(evaluation, board[0].dataset)
+    yield from slice_notes(evaluation)
+    yield from not_compared(evaluation)
+
+
+def data_notes(evaluation: Evaluation) -> Iterator[str]:
+    """Yield the counts of each output, then likely faults of the inputs."""
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
     yield from _undefined(evaluation, n_queries)
     yield from map(str, evaluation.data_warnings)
-    for board in leaderboards(evaluation):
-        if board[0].ranks:
-            yield rank_note(board[0], evaluation.confidence)
-        yield from replicate_notes(evaluation, board[0].dataset)
-        yield from _leads_by_ties(board)
-        yield from _unreliable_intervals(board)
-    slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
-    if slices:
-        yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
-    yield from slice_notes(evaluation)
-    yield from not_compared(evaluation)
 
 
 def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator[str]:
@@ -124,18 +138,6 @@ def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iter
             yield f"and {len(same) - n_named:,} more model outputs: {reason}"
 
 
-def legend(evaluation: Evaluation, boards: Sequence[Sequence[MeasureColumn]], *, bold: bool) -> str:
-    """Explain the signs of leaderboards. Notes explain `~` and `†`."""
-    signs = []
-    if any(line.ci_low is not None for board in boards for line in board[0].estimates.values()):
-        signs.append(f"[low, high]: {100 * evaluation.confidence:g}% intervals")
-    if bold and boards:
-        signs.append("bold: the best")
-    if any(board[0].letters for board in boards):
-        signs.append("letters: models that share one do not differ significantly by the first measure")
-    return "; ".join(signs)
-
-
 def promotions(manifest: Manifest) -> Iterator[str]:
     """Yield a line per model that is promoted if its gates pass."""
     for name, model in manifest.models.items():
@@ -203,31 +205,6 @@ def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
                 f"{name}: {counted(line.n_replicates, 'replicate')}; standard error of {lead}: {now}; {queries} with "
                 f"twice the queries, {replicates} with twice the replicates: {wanted}"
             )
-
-
-def _leads_by_ties(board: Sequence[MeasureColumn]) -> Iterator[str]:
-    for column in board:
-        leader = next(iter(column.estimates))
-        others = column.challengers(leader) if column.best is not None else []
-        if others:
-            tied = [column.estimates[model] for model in (leader, *others)]
-            spans = ", ".join(f"{t.model} {figure(t.ties_least)} to {figure(t.ties_greatest)}" for t in tied)
-            where = f"{column.measure} on {display_name(board[0].dataset)}"
-            yield f"{FLIPS} {where}: the order of tied documents decides who leads: {spans}"
-
-
-def _unreliable_intervals(board: Sequence[MeasureColumn]) -> Iterator[str]:
-    reasons = {"sparse": "a few queries or clusters decide it", "degenerate": "all of them score alike"}
-    for mark, reason in reasons.items():
-        names = [
-            f"{model} {column.measure}"
-            for model in board[0].estimates
-            for column in board
-            if (line := column.estimates[model]).mark == mark and line.estimate is not None
-        ]
-        if names:
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            yield f"{UNSURE} {mark} on {display_name(board[0].dataset)} ({reason}): {', '.join(names[:_NAMED])}{more}"
 
 
 def rerun_command(manifest: Manifest) -> str:

@@ -15,8 +15,8 @@ from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.history import Night
 from rankledger.pipeline.inference.tables import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.text_table import Cell, Table, number, short_text
-from rankledger.pipeline.support.text import queries
+from rankledger.pipeline.report.text_table import Cell, Table, Tone, number, short_text
+from rankledger.pipeline.support.text import counted, queries
 
 POOLED = "*"
 """Name of all datasets together in the summary."""
@@ -24,8 +24,8 @@ POOLED = "*"
 NAME = 400
 """Maximum characters of a shown name."""
 
-RANK, LETTERS = "rank", "letters"
-"""Headers of a leaderboard."""
+RANK, LETTERS, DIFFERENCE, P, WINS = "rank", "letters", "difference", "adj. p", "win / tie / loss"
+"""Headers of leaderboards and of tables of differences."""
 
 FLIPS = "†"
 """Mark of an estimate that leads only because of the order of tied documents."""
@@ -33,20 +33,30 @@ FLIPS = "†"
 UNSURE = "~"
 """Mark of an unreliable interval."""
 
+UNSURE_NOTE = f" {UNSURE} approximate: few queries decide it, or all are equal"
+
 Key: TypeAlias = tuple[str, str, str]
 """Dataset, slice and measure."""
 
 Line = TypeVar("Line", Estimate, Comparison)
 
 
-def figure(value: float | None) -> str:
-    """Write a value with four decimals."""
-    return "undefined" if value is None or math.isnan(value) else number(value, whole=False)
+def count_decimals(n_queries: int) -> int:
+    """Return the decimals of values over so many queries: 2 up to 25, 3 up to 2,500, then 4.
+
+    They show two digits of the largest possible standard error of a mean of scores in [0, 1].
+    """
+    return 2 if n_queries <= 25 else 3 if n_queries <= 2_500 else 4
 
 
-def signed(value: float | None) -> str:
+def figure(value: float | None, decimals: int = 4) -> str:
+    """Write a value."""
+    return "undefined" if value is None or math.isnan(value) else number(value, whole=False, decimals=decimals)
+
+
+def signed(value: float | None, decimals: int = 4) -> str:
     """Write a difference with its sign. 0 has none."""
-    return f"+{figure(value)}" if value is not None and value > 0 else figure(value)
+    return f"{'+' if value is not None and value > 0 else ''}{figure(value, decimals)}"
 
 
 def p_value(value: float | None, least: float | None = None) -> str:
@@ -109,8 +119,11 @@ class Interval:
         text = interval_text(self.low, self.high, write)
         return f"{text}{UNSURE}" if text and not self.reliable else text
 
+    def text(self, write: Callable[[float | None], str] = figure) -> str:
+        return f"{write(self.value)} {self.ends(write)}".strip()
+
     def __str__(self) -> str:
-        return f"{figure(self.value)} {self.ends()}".strip()
+        return self.text()
 
 
 @dataclass(frozen=True)
@@ -162,6 +175,9 @@ def scale_header(scale: Scale, n_cells: int) -> str:
 
 
 EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]
+
+LABEL_TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
+"""Color of each label of a difference."""
 
 
 def effect_label(line: Comparison, practical_difference: Mapping[str, float], alpha: float = 0.05) -> EffectLabel:
@@ -347,41 +363,70 @@ class MeasureColumn:
     def mark(self, model: str) -> str:
         return FLIPS if self.is_best(model) and self.challengers(model) else ""
 
+    def comparisons_of(self, model: str) -> list[Comparison]:
+        """Return the comparisons of a model with others."""
+        return [line for line in self.comparisons if model in (line.model, line.baseline)]
+
     def cell(self, model: str, *, ends: bool = True) -> Cell:
         """Write a model's estimate with its marks and, with `ends`, its interval."""
-        interval = Interval.of(self.estimates[model])
-        text = f"{interval if ends else figure(interval.value)}{self.mark(model)}"
+        interval, write = Interval.of(self.estimates[model]), self.write(figure)
+        text = f"{interval.text(write) if ends else write(interval.value)}{self.mark(model)}"
         return Cell(text, strong=self.is_best(model))
 
+    def write(self, value: Callable[[float | None, int], str]) -> Callable[[float | None], str]:
+        """Return a function that writes values with the decimals of this number of queries."""
+        decimals = count_decimals(self.n_queries)
+        return lambda amount: value(amount, decimals)
 
-def board_title(board: Sequence[MeasureColumn]) -> str:
-    """Return the dataset of a leaderboard with its number of queries."""
-    return f"{short_text(display_name(board[0].dataset), NAME)} ({queries(board[0].n_queries)})"
+    def differences(self) -> dict[str, tuple[str | Cell, str]]:
+        """Write each model's difference from the one baseline and its p-value. Empty without one baseline."""
+        baseline = shared_baseline(self.comparisons) if self.comparisons else None
+        if baseline is None:
+            return {}
+        lines = {line.model: line for line in self.comparisons}
+        cells: dict[str, tuple[str | Cell, str]] = dict.fromkeys(self.estimates, ("", ""))
+        for model, line in lines.items():
+            tone = LABEL_TONES[line.decide(self.alpha) or "unclear"]
+            p = line.p_value if line.p_corrected is None else line.p_corrected
+            cells[model] = Cell(Interval.of(line).text(self.write(signed)), tone), p_value(p, line.p_least)
+        return cells | ({baseline: ("baseline", "")} if baseline in cells else {})
+
+
+def board_title(board: Sequence[MeasureColumn], *, baseline: bool = False) -> str:
+    """Return the dataset of a leaderboard with its numbers of queries and models, and the level of its intervals."""
+    lead = board[0]
+    parts = [queries(lead.n_queries), counted(len(lead.estimates), "model")]
+    if any(line.ci_low is not None for line in lead.estimates.values()):
+        parts.append(f"{100 * (1 - lead.alpha):.12g}% intervals")
+    if baseline and lead.differences():
+        parts.append(f"baseline {short_text(shared_baseline(lead.comparisons), NAME)}")
+    return f"{short_text(display_name(lead.dataset), NAME)}: {', '.join(parts)}"
 
 
 def board_table(
-    board: Sequence[MeasureColumn], n_measures: int | None = None, *, ends: bool = True, most: int = NAME
+    board: Sequence[MeasureColumn], n_measures: int | None = None, *, most: int = NAME, differences: bool = False
 ) -> Table:
-    """Return a row per model, the best first, with the first measures of a dataset.
+    """Return a row per model, the best first, with the first measures of a dataset, the first one with its interval.
 
     Args:
         board: Leaderboard.
         n_measures: Number of measures. None takes all.
-        ends: False omits the intervals of all measures but the first.
         most: Maximum characters of a name.
+        differences: True adds the differences from the baseline by the first measure.
     """
     lead, *others = board[:n_measures]
     columns: dict[str, Sequence[str | Cell]] = {"model": [short_text(model, most) for model in lead.estimates]}
     if lead.ranks:
         columns[RANK] = list(lead.ranks.values())
     columns[lead.measure] = [lead.cell(model) for model in lead.estimates]
-    if lead.letters:
+    if differences and (cells := lead.differences()):
+        columns[DIFFERENCE], columns[P] = zip(*(cells[model] for model in lead.estimates), strict=True)
+    elif lead.letters:
         columns[LETTERS] = [lead.letters[model] for model in lead.estimates]
     for column in others:
-        columns[column.measure] = [column.cell(model, ends=ends) for model in lead.estimates]
-    optional = (*(column.measure for column in reversed(others)), RANK)
-    rows = zip(*columns.values(), strict=True)
-    return Table.of_texts(board_title(board), columns, rows, words=("model",), unbroken=LETTERS, optional=optional)
+        columns[column.measure] = [column.cell(model, ends=not differences) for model in lead.estimates]
+    title, rows = board_title(board, baseline=differences), zip(*columns.values(), strict=True)
+    return Table.of_texts(title, columns, rows, words=("model",), unbroken=(RANK, lead.measure, LETTERS, DIFFERENCE))
 
 
 def leaderboards(evaluation: Evaluation) -> list[list[MeasureColumn]]:
@@ -452,8 +497,8 @@ def difference_table(
     title: str,
     rows: Sequence[DifferenceRow],
     *,
-    by: Literal["measure", "slice", ""] = "",
-    sides: tuple[str, str] = ("baseline", "figure"),
+    by: Literal["dataset", "measure", "slice", ""] = "",
+    sides: tuple[str, str] = ("baseline", "value"),
     pairs: bool = True,
     labels: bool = False,
     most: int = 2_000,
@@ -469,26 +514,29 @@ def difference_table(
         labels: True adds the label of each difference.
         most: Maximum characters of a name.
     """
-    lines, conclusions, _, cautions = zip(*rows, strict=True) if rows else ((), (), (), ())
+    lines, conclusions, intervals, cautions = zip(*rows, strict=True) if rows else ((), (), (), ())
+    decimals = count_decimals(max((line.n_queries for line in lines), default=0))
     names = [
         [short_text(name, most) for name in (line.model, line.baseline if pairs else line.model)] for line in lines
     ]
-    columns: dict[str, list[str]] = {
+    corrected = any(line.p_corrected is not None for line in lines)
+    p_values = (line.p_corrected if corrected else line.p_value for line in lines)
+    columns: dict[str, list[str | Cell]] = {
         "model": [models(*pair) for pair in names],
         **({by: [str(getattr(line, by)) for line in lines]} if by else {}),
-        sides[0]: [figure(line.baseline_estimate) for line in lines],
-        sides[1]: [figure(line.estimate) for line in lines],
-        "difference": [signed(line.difference) for line in lines],
-        "interval": [interval_text(line.ci_low, line.ci_high, signed) for line in lines],
-        "p": [p_value(line.p_value, line.p_least) for line in lines],
-        "corrected": [p_value(line.p_corrected, line.p_least) for line in lines],
-        "+ / = / −": [f"{line.wins:,} / {line.ties:,} / {line.losses:,}" for line in lines],
+        sides[0]: [figure(line.baseline_estimate, decimals) for line in lines],
+        sides[1]: [figure(line.estimate, decimals) for line in lines],
+        DIFFERENCE: [
+            Cell(interval.text(lambda value: signed(value, decimals)), LABEL_TONES[label])
+            for interval, label in zip(intervals, conclusions, strict=True)
+        ],
+        P if corrected else "p": [p_value(p, line.p_least) for p, line in zip(p_values, lines, strict=True)],
+        WINS: [f"{line.wins:,} / {line.ties:,} / {line.losses:,}" for line in lines],
         **({"caution": list(cautions)} if any(cautions) else {}),
         **({"conclusion": list(conclusions)} if labels else {}),
     }
-    corrected = any(line.p_corrected is not None for line in lines)
-    words, optional = ("model", by, "caution", "conclusion"), ("+ / = / −", "p" if corrected else "corrected", sides[0])
-    return Table.of_texts(title, columns, zip(*columns.values(), strict=True), words=words, optional=optional)
+    words, cells = ("model", by, "caution", "conclusion"), zip(*columns.values(), strict=True)
+    return Table.of_texts(title, columns, cells, words=words, unbroken=(DIFFERENCE,), optional=(WINS, sides[0]))
 
 
 def by_evidence(lines: Iterable[Comparison]) -> list[Comparison]:

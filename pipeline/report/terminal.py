@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from rankledger.pipeline.data.inputs import Validation
-from rankledger.pipeline.inference.tables import ALL, Comparison
-from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.headline import headline_of
-from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
-from rankledger.pipeline.report.tables import (
-    MeasureColumn,
-    board_table,
-    board_title,
-    difference_rows,
-    difference_table,
-    leaderboards,
-    p_value_notes,
-    shared_baseline,
-)
-from rankledger.pipeline.report.text_table import Cell, Table, TerminalText, short_text
-from rankledger.pipeline.report.verdicts import cause_table, group_by_cause, headline
+from rankledger.pipeline.record.evaluation import Evaluation, find_state
+from rankledger.pipeline.report import tables
+from rankledger.pipeline.report.headline import headline_of, verdict_lines
+from rankledger.pipeline.report.messages import data_notes, dataset_counts, failures, notes, warning_lines
+from rankledger.pipeline.report.text_table import TONE_STYLES, Cell, Table, TerminalText, short_sentence, short_text
+from rankledger.pipeline.report.verdicts import WARNING, WORD_TONES, cause_table, group_by_cause, not_judged
 from rankledger.pipeline.support.text import counted, queries, visible
 
-NO_RECORD = "record: none, because no model output was evaluated"
+NO_RECORD = "none, because no model output was evaluated"
 
 _TABLES = {  # of the data, with their names in an evaluation
     "estimates": "estimates",
@@ -43,47 +35,128 @@ _TABLES = {  # of the data, with their names in an evaluation
     "gates": "verdicts",
     "warnings": "data_warnings",
 }
-_OUTPUTS = 30  # with a line of their own
 _NARROWEST = 12  # columns of a name
-_PAIRS = 45  # of a table: all pairs of ten models
-_PAGE = "report.html"
-_NOTE = 2_000  # characters
+_LINES = 5  # of a verdict
+WARNINGS = 4
+_BOARDS = 5
+_MODELS = 15  # of a table
+_MEASURES = 3  # beside the primary one
+_TEXT = 400  # characters of a line
+_RECORDS = Path("runs/records")  # where `show` looks for a name or an id
+_LABEL = 11  # columns of a label and what follows it
+_PAGE, _CHANGES = "report.html", "changes.html"
 
 
-def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
-    """Write a table per dataset, the best model first, then notes. Measures and intervals are shown if they fit."""
+def first_screen(evaluation: Evaluation, *, width: int, colour: bool, paths: bool = True, is_last: bool = False) -> str:
+    """Write the verdict, tables unless nothing changed on a night that passes, warnings, and with `paths` places."""
     text = TerminalText(width=width, colour=colour)
-    boards = leaderboards(evaluation)
-    for board in boards:
-        table, names = board_table(board), max(_NARROWEST, width // 2)
-        ends = table.least_width(names) <= width
-        text.add_table(table if ends else board_table(board, ends=False), names=names)
-    lines = list(notes(evaluation))  # a line for each output comes first
-    n_left = len(evaluation.quality) - _OUTPUTS
-    if n_left > 0:
-        lines[_OUTPUTS : _OUTPUTS + n_left] = [f"{counted(n_left, 'more output')} in manifest.json"]
-    for line in (*filter(None, [legend(evaluation, boards, bold=colour)]), *lines, *failures(evaluation.failures)):
-        text.add(short_text(line, _NOTE))
+    lines = verdict_lines(evaluation)
+    _add_lines(text, [(line.word, line.text) for line in lines[:_LINES]])
+    boards = [] if _is_calm(evaluation) else tables.leaderboards(evaluation)
+    boards.sort(key=lambda board: board[0].dataset != tables.POOLED)
+    hidden = Counter({"verdict": len(lines) - _LINES, "dataset": len(boards) - _BOARDS})
+    for board in boards[:_BOARDS]:
+        hidden += _add_board(text, board)
+    warnings = list(warning_lines(evaluation))
+    _add_lines(text, [(WARNING, line) for line in warnings[:WARNINGS]])
+    hidden["warning"] += len(warnings) - WARNINGS
+    hidden["comparison"] += len(evaluation.comparison_lines)
+    if paths:
+        rest = ", ".join(counted(n, thing) for thing, n in hidden.items() if n > 0)
+        text.add_labeled(_places(evaluation, rest, width, is_last=is_last), {}, folded=False)
     return str(text)
 
 
-def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: int, colour: bool) -> str:
-    """Write the comparisons on all queries by each primary measure, and count the others."""
+def everything(evaluation: Evaluation, *, width: int, colour: bool) -> str:
+    """Write the verdict, the leaderboard by each measure, slices, verdicts in detail, and all notes."""
     text = TerminalText(width=width, colour=colour)
-    for dataset in dict.fromkeys(line.dataset for line in lines):
-        measure = measures[dataset]
-        own = [line for line in lines if line.dataset == dataset]
-        leading = [line for line in own if line.slice == ALL and line.measure == measure]
-        baseline = shared_baseline(leading)
-        title = f"{dataset}: {measure}{f' against {baseline}' if baseline else ''}"
-        text.add_table(difference_table(title, difference_rows(leading[:_PAIRS]), pairs=not baseline))
-        notes = p_value_notes(own)
-        if len(leading) > _PAIRS:
-            notes.append(f"{len(leading) - _PAIRS:,} more by {measure} in comparisons.csv")
-        if len(own) > len(leading):
-            notes.append(f"{len(own) - len(leading):,} more in comparisons.csv, by other measures and slices")
-        text.add("; ".join(notes))
+    _add_lines(text, [(line.word, line.text) for line in verdict_lines(evaluation)])
+    if groups := group_by_cause(evaluation.verdicts):
+        text.add_table(cause_table(groups, every=True))
+    if small := not_judged(evaluation.verdicts):
+        text.add(small)
+    for board in tables.leaderboards(evaluation):
+        dataset = board[0].dataset
+        for column in board:
+            table = replace(tables.board_table([column], differences=True), caption=f"{dataset} by {column.measure}")
+            text.add_table(table, names=max(_NARROWEST, width // 2))
+        if pairs := [] if board[0].differences() else list(board[0].comparisons):
+            title = f"{dataset}: pairs by {board[0].measure}"
+            text.add_table(tables.difference_table(title, tables.difference_rows(pairs)))
+        if dataset in evaluation.leading_difference and (slices := tables.worst_differences(evaluation, dataset)):
+            title = f"{dataset}: slices by {slices[0].measure}"
+            text.add_table(tables.difference_table(title, tables.difference_rows(slices), by="slice"))
+    text.add_gap()
+    for line in (*notes(evaluation), *tables.p_value_notes(evaluation.comparison_lines)):
+        text.add(line)
     return str(text)
+
+
+def data_screen(evaluation: Evaluation, **look: Any) -> str:
+    """Write the counts of each output, and all warnings on the inputs."""
+    text = TerminalText(**look)
+    text.add(*data_notes(evaluation), *failures(evaluation.failures))
+    return str(text)
+
+
+def _add_lines(text: TerminalText, lines: Sequence[tuple[str, str]]) -> None:
+    styles = {label: f"bold {TONE_STYLES[WORD_TONES.get(label, '')]}".rstrip() for label, _ in lines}
+    text.add_labeled([(label, short_sentence(line, _TEXT)) for label, line in lines], styles)
+
+
+def _is_calm(evaluation: Evaluation) -> bool:
+    state = find_state(evaluation.verdicts, evaluation.failures, evaluation.data_warnings)
+    is_compared = any(line.since == "previous" and line.difference is not None for line in evaluation.changes)
+    is_changed = any(line.decision or line.reason for line in evaluation.changes)
+    return bool(evaluation.date) and state == "passed" and is_compared and not is_changed
+
+
+def _add_board(text: TerminalText, board: Sequence[tables.MeasureColumn]) -> Counter[str]:
+    """Add a leaderboard with the measures that fit. Return the numbers of what it leaves out."""
+    table, names = tables.board_table(board, differences=True), max(_NARROWEST, text.width // 2)
+    others = [column.measure for column in board[1:]]
+    headers = [header for header in table.headers if header not in others]
+    for header in (tables.P, tables.DIFFERENCE, tables.RANK):
+        if table.only(headers).least_width(names) > text.width and header in headers:
+            headers.remove(header)
+    n_base = len(headers)
+    for measure in others:
+        if len(headers) < n_base + _MEASURES and table.only([*headers, measure]).least_width(names) <= text.width:
+            headers.append(measure)
+    shown = table.only(headers)
+    (group,) = shown.groups
+    text.add_table(replace(shown, groups=(replace(group, rows=group.rows[:_MODELS]),)), names=names)
+    cells = " ".join(str(cell) for row in shown.rows for cell in row[1:])
+    if tables.UNSURE in cells:
+        text.add(tables.UNSURE_NOTE)
+    if tables.LETTERS in headers:
+        text.add(f" {tables.LETTERS}: models that share one do not differ clearly by {board[0].measure}")
+    if tables.FLIPS in cells:
+        text.add(f" {tables.FLIPS} the order of tied documents decides who is best")
+    n_measures, n_models = len(board) - 1 - len(headers) + n_base, len(group.rows) - _MODELS
+    return Counter({"measure": n_measures, "model": max(n_models, 0)})
+
+
+def _places(evaluation: Evaluation, rest: str, width: int, *, is_last: bool) -> Iterator[tuple[str, str]]:
+    """Yield at most four lines: the page or the record, its changes, MLflow's store, and a command for the rest."""
+    record = evaluation.record
+    if record is None:
+        yield "Record", "none" if evaluation.results else NO_RECORD
+        return
+    has_page = (record / _PAGE).is_file()
+    yield ("Page", str(record / _PAGE)) if has_page else ("Record", str(record))
+    if (record / _CHANGES).is_file() and not _is_calm(evaluation):
+        yield "Changes", str(record / _CHANGES)
+    if store := evaluation.store:
+        if not store.startswith(("http", "databricks")):
+            install = "" if importlib.util.find_spec("flask") else " (install it with: pip install 'rankledger[ui]')"
+            store = store.replace(f"sqlite:///{Path.cwd()}/", "sqlite:///")
+            store = f"mlflow ui --backend-store-uri {shlex.quote(store)}{install}"
+        yield "MLflow", store
+    reference = f"--name {evaluation.name}" if is_last else evaluation.evaluation_id
+    reference = reference if record.parent == _RECORDS else shlex.quote(str(record))
+    command = f"rankledger show --all {reference}"
+    yield "More", f"{rest}: {command}" if rest and len(rest) + len(command) + _LABEL <= width else command
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
@@ -113,7 +186,7 @@ def matrix(validation: Validation, *, width: int) -> str:
     from rich.text import Text
 
     counts = (counted(len(validation.models), "model"), counted(len(validation.n_queries), "dataset"))
-    table = Table(title=" on ".join(counts), title_justify="left")
+    table = Table(box=None)
     table.add_column("model", overflow="fold")
     for dataset, n_queries in validation.n_queries.items():
         header = f"{visible(dataset)}\n{queries(n_queries)}, {counted(validation.n_measures[dataset], 'measure')}"
@@ -123,7 +196,9 @@ def matrix(validation: Validation, *, width: int) -> str:
         tasks = [(dataset, model) for dataset in validation.n_queries]
         table.add_row(Text(visible(model)), *(_state(validation, task, failed[task]) for task in tasks))
     text = TerminalText(width=width)
+    text.add(" on ".join(counts), style="bold")
     text.add_table(table)
+    text.add_gap()
     for (dataset, model), quality in validation.quality.items():
         names = validation.replicates.get((dataset, model), ())
         found = f"{counted(len(names), 'replicate')} ({', '.join(names)}), " if names else ""
@@ -140,27 +215,11 @@ def _state(validation: Validation, task: tuple[str, str], n_failed: int) -> str:
     return f"{n_ready} of {n_ready + n_failed} ready" if n_failed else "ready"
 
 
-def closing(evaluation: Evaluation) -> list[str]:
-    """Return the headline, MLflow's store, the page, and on the last line the record."""
-    lines = ["", *filter(None, [headline_of(evaluation)])]
-    if evaluation.record is None:
-        return [*lines, NO_RECORD]
-    if store := evaluation.store:
-        if not store.startswith(("http", "databricks")):
-            install = "" if importlib.util.find_spec("flask") else " (install it with: pip install 'rankledger[ui]')"
-            store = f"mlflow ui --backend-store-uri {shlex.quote(store)}{install}"
-        lines.append(f"MLflow: {store}")
-    lines += evaluation.promotions
-    if (evaluation.record / _PAGE).is_file():
-        lines.append(f"report: {evaluation.record / _PAGE}")
-    return [*lines, f"record: {evaluation.record}"]
-
-
 _NOTEBOOK_MEASURES = 4
 _NOTEBOOK_MODELS = 50  # of a table
 _NOTEBOOK_NOTES = 12
 _NOTEBOOK_CAUSES = 10
-_NOTEBOOK_NAME = 80  # characters
+_NAME = 80  # characters
 _NOTEBOOK_LINE = 400  # characters
 
 # Styles stand in the elements: an untrusted notebook loses its style sheets. Colours are the page's own.
@@ -169,25 +228,16 @@ _NUMBER_STYLE = "text-align:right;white-space:nowrap;font-variant-numeric:tabula
 
 
 def notebook_leaderboard(evaluation: Evaluation) -> str:
-    """Write a table per dataset for a notebook, in HTML that loads nothing, with notes below."""
-    boards = leaderboards(evaluation)
-    verdict = Markup("<br>{}").format(headline(evaluation.verdicts)) if evaluation.verdicts else ""
+    """Write the verdict and a table per dataset for a notebook, in HTML that loads nothing, with warnings below."""
+    boards = tables.leaderboards(evaluation)
+    lines = [Markup("<strong>{}</strong> {}").format(word, text) for word, text, _ in verdict_lines(evaluation)]
     paragraph = Markup("<p>{}</p>")
     parts = [
-        Markup("<p><strong>{}</strong>{}</p>").format(short_text(evaluation.evaluation_id), verdict),
-        *_notebook_causes(evaluation),
-        *(_in_html(board_table(board, _NOTEBOOK_MEASURES, most=_NOTEBOOK_NAME), _NOTEBOOK_MODELS) for board in boards),
+        paragraph.format(Markup("<br>").join(lines[:_NOTEBOOK_CAUSES])),
+        *(_in_html(tables.board_table(board, _NOTEBOOK_MEASURES, most=_NAME), _NOTEBOOK_MODELS) for board in boards),
         *(paragraph.format(short_text(line, _NOTEBOOK_LINE)) for line in _notebook_lines(evaluation, boards)),
     ]
     return str(Markup('<div style="overflow-x:auto">\n{}\n</div>').format(Markup("\n").join(parts)))
-
-
-def _notebook_causes(evaluation: Evaluation) -> Iterator[Markup]:
-    causes = cause_table(group_by_cause(evaluation.verdicts))
-    if causes.rows:
-        yield _in_html(causes, _NOTEBOOK_CAUSES)
-    if (n_left := len(causes.rows) - _NOTEBOOK_CAUSES) > 0:
-        yield Markup("<p>{}</p>").format(f"{counted(n_left, 'more cause')} in gates.json")
 
 
 def _in_html(table: Table, most: int) -> Markup:
@@ -209,21 +259,11 @@ def _in_html(table: Table, most: int) -> Markup:
 </tbody></table>""").format(caption if table.caption else "", Markup().join(heads), Markup("\n").join(rows))
 
 
-def _notebook_lines(evaluation: Evaluation, boards: Sequence[Sequence[MeasureColumn]]) -> Iterator[str]:
-    if boards:
-        yield legend(evaluation, boards, bold=True)
+def _notebook_lines(evaluation: Evaluation, boards: Sequence[Sequence[tables.MeasureColumn]]) -> Iterator[str]:
     for board in boards:
-        more = (
-            (len(board[0].estimates) - _NOTEBOOK_MODELS, "more model"),
-            (len(board) - _NOTEBOOK_MEASURES, "more measure"),
-        )
-        if omitted := ", ".join(counted(n, thing) for n, thing in more if n > 0):
-            yield f"{board_title(board)}: {omitted} in summary"
-    lines = [*failures(evaluation.failures), *list(notes(evaluation))[len(evaluation.quality) :]]
-    yield from lines[:_NOTEBOOK_NOTES]
-    if len(lines) > _NOTEBOOK_NOTES:
-        yield f"{counted(len(lines) - _NOTEBOOK_NOTES, 'more note')} in the report"
-    if evaluation.record is not None:
-        yield f"record: {evaluation.record}"
-    elif not evaluation.results:
-        yield NO_RECORD
+        more = ((len(board[0].estimates) - _NOTEBOOK_MODELS, "model"), (len(board) - _NOTEBOOK_MEASURES, "measure"))
+        if omitted := ", ".join(counted(n, f"more {thing}") for n, thing in more if n > 0):
+            yield f"{tables.board_title(board)}: {omitted} in summary"
+    yield from (f"{WARNING} {line}" for line in itertools.islice(warning_lines(evaluation), _NOTEBOOK_NOTES))
+    if evaluation.record is not None or not evaluation.results:
+        yield f"Record {evaluation.record or NO_RECORD}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _NARROWEST = 12  # columns left for text on a narrow terminal
-_FRAME = 3  # a line, and a blank on either side
+_PADDING = 2  # blanks around a cell
 _CELL = 2_000  # characters of a cell that a terminal shows
 _UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML's characters, without line ends
 # What GitHub and GitLab link in a comment. The cutoff of `ndcg@10` is no mention, but that of `rr(rel=2)@10` is one.
@@ -87,7 +87,7 @@ def n_bytes(lines: Iterable[str]) -> int:
 Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]
 Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
 
-_STYLES: dict[Tone, str] = {"": "", "good": "green", "bad": "red", "warn": "yellow", "quiet": ""}  # on a terminal
+TONE_STYLES: dict[Tone, str] = {"": "", "good": "green", "bad": "red", "warn": "yellow", "quiet": ""}  # on a terminal
 _FOLDED = ("name", "reason")  # kinds of columns that a narrow terminal folds
 _TEXTS = (*_FOLDED, "text")  # and that are not of numbers
 
@@ -108,7 +108,7 @@ class Cell:
 
     @property
     def style(self) -> str:
-        return "bold" if self.strong else _STYLES[self.tone]
+        return "bold" if self.strong else TONE_STYLES[self.tone]
 
     def __str__(self) -> str:
         return self.text
@@ -163,11 +163,11 @@ class Table:
         rows: Iterable[Row],
         *,
         words: Collection[str] = (),
-        unbroken: str = "",
+        unbroken: Collection[str] = (),
         optional: tuple[str, ...] = (),
     ) -> Table:
-        """Return a table of one group. All columns but `words`, and the `unbroken` text, are of numbers."""
-        kinds: dict[str, Kind] = {**dict.fromkeys(words, "name"), unbroken: "text"}
+        """Return a table of one group. All columns but `words` and `unbroken` texts are of numbers."""
+        kinds: dict[str, Kind] = {**dict.fromkeys(words, "name"), **dict.fromkeys(unbroken, "text")}
         columns = tuple(Column(header, kinds.get(header, "number")) for header in headers)
         texts = tuple(tuple(short_text(cell, _CELL) if isinstance(cell, str) else cell for cell in row) for row in rows)
         return cls("", short_text(caption, _CELL), columns, (Group(texts),), optional=optional)
@@ -192,7 +192,7 @@ class Table:
         return replace(self, columns=tuple(self.columns[place] for place in places), groups=groups)
 
     def for_terminal(self, width: int, names: int = _NARROWEST) -> rich.table.Table:
-        """Frame the table, wider than `width` if numbers would break. Names keep `names` columns."""
+        """Lay the table out, wider than `width` if numbers would break. Names keep `names` columns."""
         from rich.table import Table
         from rich.text import Text
 
@@ -203,12 +203,12 @@ class Table:
                 shown = shown.without(header)
                 omitted += [header] if header in filled else []
         least = shown._least_widths(_NARROWEST)
-        caption = f"left out: {', '.join(omitted)}; COLUMNS={self.least_width(names)} shows all" if omitted else None
-        needed = _framed_width(least)
+        needed = _padded_width(least)
         table = Table(
-            title=Text(printable(self.caption)),
+            box=None,
+            title=Text(printable(self.caption), "bold"),
             title_justify="left",
-            caption=caption,
+            caption=f" without {', '.join(omitted)} (COLUMNS={self.least_width(names)} shows all)" if omitted else None,
             caption_justify="left",
             width=needed if needed > width else None,
         )
@@ -226,7 +226,7 @@ class Table:
 
     def least_width(self, names: int = _NARROWEST) -> int:
         """Return the columns of the terminal that the table takes if names have at least so many."""
-        return _framed_width(self._least_widths(names))
+        return _padded_width(self._least_widths(names))
 
     def _least_widths(self, names: int) -> list[int]:
         cells = zip(self.headers, *([str(cell) for cell in row] for row in self.rows), strict=True)
@@ -238,20 +238,19 @@ class Table:
 
     def draw_long(self, width: int) -> list[str]:
         """Return the lines of rich for a long table without styles. Empty if it is short or has cells to fold."""
-        widths, title = self._least_widths(width), printable(self.caption)
-        if len(self.rows) < _LONG or max(_framed_width(widths), cell_len(title)) > width:
+        widths = self._least_widths(width)
+        if len(self.rows) < _LONG or _padded_width(widths) > width:
             return []
 
-        def draw(cells: Iterable[object], edge: str) -> str:
-            texts = [*map(str, cells)]
-            for place, (size, column) in enumerate(zip(widths, self.columns, strict=True)):
-                padding = " " * (size - cell_len(texts[place]))
-                texts[place] = texts[place] + padding if column.kind in _TEXTS else padding + texts[place]
-            return f"{edge} {f' {edge} '.join(texts)} {edge}"
+        def draw(cells: Iterable[object]) -> str:
+            texts = (
+                f"{text}{padding}" if column.kind in _TEXTS else f"{padding}{text}"
+                for text, size, column in zip(map(str, cells), widths, self.columns, strict=True)
+                for padding in [" " * (size - cell_len(text))]
+            )
+            return f" {'  '.join(texts)}"
 
-        rules = ["━" * (size + 2) for size in widths]
-        head = [title, f"┏{'┳'.join(rules)}┓", draw(map(visible, self.headers), "┃"), f"┡{'╇'.join(rules)}┩"]
-        return [*head, *(draw(row, "│") for row in self.rows), f"└{'┴'.join('─' * len(rule) for rule in rules)}┘"]
+        return [draw(map(visible, self.headers)), *map(draw, self.rows)]
 
     def in_markdown(self) -> Iterator[str]:
         yield f"| {' | '.join(map(plain, self.headers))} |"
@@ -260,8 +259,8 @@ class Table:
             yield f"| {' | '.join(plain(str(cell)) for cell in row)} |"
 
 
-def _framed_width(widths: Sequence[int]) -> int:
-    return sum(widths) + _FRAME * len(widths) + 1
+def _padded_width(widths: Sequence[int]) -> int:
+    return sum(widths) + _PADDING * len(widths)
 
 
 class TerminalText:
@@ -283,14 +282,42 @@ class TerminalText:
         for line in lines:
             self._console.print(Text(one_line(line), style=style), soft_wrap=True)
 
+    def add_labeled(self, lines: Iterable[tuple[str, str]], styles: Mapping[str, str], *, folded: bool = True) -> None:
+        """Add lines with a label each after an empty line. `folded` breaks long ones below their texts."""
+        from rich.text import Text
+
+        lines = list(lines)
+        indent = max((len(label) for label, _ in lines), default=0) + _PADDING
+        self.add_gap(bool(lines))
+        for label, text in lines:
+            whole = Text(one_line(text))
+            first, *others = whole.wrap(self._console, max(self.width - indent, _NARROWEST)) if folded else [whole]
+            self._console.print(Text.assemble((f"{label:{indent}}", styles.get(label, "")), first), soft_wrap=True)
+            for line in others:
+                self._console.print(Text(" " * indent + one_line(line.plain)), soft_wrap=True)
+
+    def add_gap(self, is_needed: bool = True) -> None:
+        """Add an empty line, unless the text is empty."""
+        if is_needed and self._text.tell():
+            self._console.print()
+
     def add_table(self, table: Table | rich.table.Table, *, names: int = _NARROWEST) -> None:
-        """Add a table, which is never cut to the terminal's width."""
-        if isinstance(table, Table):
-            if self._console.no_color and (lines := table.draw_long(self.width)):  # rich takes seconds
-                self._text.write("\n".join([*lines, ""]))
-                return
-            table = table.for_terminal(self.width, names)
-        self._console.print(table, crop=False)
+        """Add a table after an empty line. The table is never cut to the terminal's width."""
+        from rich.text import Text
+
+        self.add_gap()
+        if not isinstance(table, Table):
+            self._console.print(table, crop=False)
+            return
+        if table.caption:
+            self._console.print(Text(printable(table.caption), style="bold"))
+        if self._console.no_color and (lines := table.draw_long(self.width)):  # rich takes seconds
+            self._text.write("\n".join([*lines, ""]))
+            return
+        laid_out = table.for_terminal(self.width, names)
+        caption, laid_out.title, laid_out.caption = laid_out.caption, None, None  # they would wrap at the table's width
+        self._console.print(laid_out, crop=False)
+        self.add(*filter(None, [str(caption or "")]))
 
     def columns(self, table: rich.table.Table) -> int:
         return self._console.measure(table).maximum

@@ -7,13 +7,13 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TypeAlias
 from xml.sax.saxutils import quoteattr
 
-from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
+from rankledger.pipeline.gates.verdicts import Effect, Outcome, Verdict
 from rankledger.pipeline.inference.tables import ALL, Estimate
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.text_table import (
@@ -21,7 +21,6 @@ from rankledger.pipeline.report.text_table import (
     ByteBudget,
     Cell,
     Table,
-    TerminalText,
     Tone,
     plain,
     printable,
@@ -37,40 +36,58 @@ Cause: TypeAlias = tuple[str, ...]
 REASON = 600
 """Maximum characters of a reason in Markdown and on a page."""
 
-_TONES: dict[Effect, Tone] = {"fail": "bad", "stop": "bad", "warn": "warn", "pass": "good"}
-_EFFECTS: dict[Effect, str] = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
-_RESULTS: dict[Effect, str] = {"fail": "failed", "stop": "blocked", "warn": "warned", "pass": "passed"}
-_FOUND: dict[str, str] = {"fail": "failed", "inconclusive": "undecided", "pass": "passed"}
-_NOT_JUDGED = "not judged"
-_OUTCOMES = {"": "passed", "pass": "passed", "warn": "warned", "fail": "failed", "inconclusive": "inconclusive"}
-RESULT_WORDS = (*_EFFECTS.values(), _NOT_JUDGED)
-"""Results of verdicts, the worst first."""
+WORDS: dict[Effect, str] = {"fail": "FAIL", "stop": "INCONCLUSIVE", "warn": "WARN", "pass": "PASS"}
+"""Word of each effect of a verdict on every surface, the worst first. Its first letter stands for it in a matrix."""
 
-_MOST = 10  # causes on a terminal
+NOT_JUDGED = "NOT JUDGED"
+"""Word of a slice that is too small to be judged."""
+
+INCOMPLETE = "INCOMPLETE"
+"""Word of an output or a custom measure that was not evaluated."""
+
+WARNING = "WARNING"
+"""Word of a likely fault that needs an action."""
+
+STATE_WORDS = {"failed": "FAIL", "incomplete": INCOMPLETE, "inconclusive": "INCONCLUSIVE", "passed": "PASS"}
+"""Word of each state of an evaluation."""
+
+WORD_TONES: dict[str, Tone] = {
+    "FAIL": "bad",
+    "INCONCLUSIVE": "warn",
+    "WARN": "warn",
+    "PASS": "good",
+    INCOMPLETE: "bad",
+    WARNING: "warn",
+}
+"""Color of each word."""
+
+_OUTCOMES: dict[Effect, Outcome] = {"fail": "fail", "stop": "inconclusive", "warn": "fail", "pass": "pass"}
+_NOT_JUDGED = "not judged"
 _NAMED = 3  # names in a list
+_GATES = 5  # that pass and are named
 _SLICES = 5  # that are not judged
 _GATE_FAILED = re.compile("^gate (['\"]).*?\\1 failed: ")  # begins the reason of a verdict that was not evaluated
 _FOLD = 500  # bytes left for the head of folded text
 
 
-def headline(verdicts: Sequence[Verdict]) -> str:
-    """Summarize gates, such as `Gates inconclusive: 1 undecided (stops the release), 21 passed`."""
-    counts = Counter(map(result_word, verdicts))
-    notes = {"undecided": " (stops the release)" if counts["undecided"] == 1 else " (stop the release)"}
-    parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in RESULT_WORDS if counts[word]]
-    return f"Gates {_OUTCOMES[overall_effect(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
+def word_of(verdict: Verdict) -> str:
+    """Return the word of a verdict: one of `WORDS`, or `NOT_JUDGED`."""
+    return NOT_JUDGED if verdict.outcome == _NOT_JUDGED else WORDS[verdict.effect]
 
 
-def result_word(verdict: Verdict) -> str:
-    """Return the result of a verdict: one of `RESULT_WORDS`."""
-    return _NOT_JUDGED if verdict.outcome == _NOT_JUDGED else _EFFECTS[verdict.effect]
+def count_gates(verdicts: Sequence[Verdict]) -> str:
+    """Name the gates whose verdicts all pass, such as `2 of 3 gates (floor, no-drop)`. Empty if there are none."""
+    gates = list(dict.fromkeys(verdict.gate for verdict in verdicts))
+    raised_gates = {verdict.gate for verdict in verdicts if verdict.effect != "pass"}
+    passing = [gate for gate in gates if gate not in raised_gates]
+    return f"{len(passing):,} of {counted(len(gates), 'gate')} ({list_names(passing, _GATES)})" if passing else ""
 
 
 def raised(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return the verdicts that do not pass, failures first, the largest of each first."""
-    order = {effect: place for place, effect in enumerate(_EFFECTS)}
-    found = [line for line in verdicts if line.effect != "pass"]
-    return sorted(found, key=lambda line: (order[line.effect], -_excess(line)))
+    order = {effect: place for place, effect in enumerate(WORDS)}
+    lines = (line for line in verdicts if line.effect != "pass")
+    return sorted(lines, key=lambda line: (order[line.effect], -_excess(line)))
 
 
 def _excess(verdict: Verdict) -> float:
@@ -113,11 +130,12 @@ def describe_cause(group: Sequence[Verdict], *, named: bool = True) -> str:
     if not others:
         return reason
     has_figure = worst.estimate is not None and worst.measure
-    names = f": {list_names(map(_name_figure, others))}" if named and has_figure else ""
+    names = f": {list_names(map(name_figure, others))}" if named and has_figure else ""
     return f"{reason} (and {counted(len(others), 'more verdict')}{names})"
 
 
-def _name_figure(verdict: Verdict) -> str:
+def name_figure(verdict: Verdict) -> str:
+    """Return the measure of a verdict and its slice."""
     return verdict.measure if verdict.slice == ALL else f"{verdict.measure} on {verdict.slice}"
 
 
@@ -143,7 +161,7 @@ def cause_table(groups: Iterable[Sequence[Verdict]], *, every: bool = False) -> 
         rows.append(
             (
                 list_names(line.model for line in group),
-                Cell(result(group[0]), _TONES[group[0].effect]),
+                Cell(result(group[0]), WORD_TONES[WORDS[group[0].effect]]),
                 list_names(line.gate for line in group),
                 list_names(line.dataset for line in group),
                 Cell(reason),
@@ -168,66 +186,20 @@ def not_judged(verdicts: Sequence[Verdict]) -> str:
     return f"{which} too small to judge{gates}: {list_names(names, _SLICES)}{more}" if names else ""
 
 
-def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield a line per cause that blocks, such as `dense failed: no-drop on web: ndcg@10 of dense fell by 0.02`."""
-    for group in group_by_cause([verdict for verdict in verdicts if verdict.blocks]):
-        ((names, effect, gates, datasets, reason),) = cause_table([group]).rows
-        yield f"{names} {effect}: {gates}{f' on {datasets}' if datasets else ''}: {reason}"
-
-
-def table(verdicts: Sequence[Verdict], *, width: int, colour: bool, height: int | None = None) -> str:
-    """Write the headline, a table of what fails or warns by cause, and the gates that pass.
-
-    `height` limits the number of causes. Without it, every verdict is shown with its details.
-    """
-    groups = group_by_cause(verdicts)
-    if height is None:
-        return _table(verdicts, groups, width, colour, every=True)
-    shown = (_table(verdicts, groups[:most], width, colour) for most in range(min(_MOST, len(groups)), 0, -1))
-    fitting = (text for text in shown if text.count("\n") <= height)
-    return next(fitting, _table(verdicts, groups[:1], width, colour))
-
-
-def _table(
-    verdicts: Sequence[Verdict], groups: Sequence[Sequence[Verdict]], width: int, colour: bool, *, every: bool = False
-) -> str:
-    text = TerminalText(width=width, colour=colour)
-    text.add(headline(verdicts), style="bold")
-    if groups:
-        text.add_table(cause_table(groups, every=every))
-    if n_left := len(group_by_cause(verdicts)) - len(groups):
-        text.add(f"{counted(n_left, 'more cause')}: rankledger show --verdicts")
-    if gates := list(_passing_gates(verdicts)):
-        text.add(f"pass: {', '.join(gates)}")
-    text.add(*filter(None, [printable(not_judged(verdicts))]))
-    return str(text)
-
-
-def _passing_gates(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    lines = passed(verdicts)
-    stopped = {line.gate for line in raised(verdicts)}
-    all_of = Counter(line.gate for line in verdicts if line.outcome != _NOT_JUDGED)
-    for (gate, outcome), n in Counter((line.gate, line.outcome) for line in lines).items():
-        of = f" of {all_of[gate]}" if gate in stopped else ""
-        said = ", ".join(filter(None, ["" if outcome == "pass" else outcome, f"{n}{of}" if n > 1 or of else ""]))
-        yield printable(gate) + (f" ({said})" if said else "")
-
-
-def markdown(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
-    """Write the headline, failures and warnings, and folded passes, in at most 60 kB."""
+def markdown(verdicts: Sequence[Verdict], *, name: str, headline: str = "") -> str:
+    """Write the headline, then causes, and folded details and passes, in at most 60 kB. `name` heads what follows."""
     budget = ByteBudget(COMMENT)
-    budget.add(f"### {plain(name)}", "", *([f"**{plain(happened)}**", ""] if happened else []))
+    budget.add(*([f"**{plain(headline)}**", ""] if headline else []), f"### {plain(name)}", "")
     add_verdicts(budget, verdicts)
     return "\n".join(budget.lines)
 
 
 def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
-    """Add the headline, failures and warnings, and folded details and passes."""
-    budget.add(f"**{plain(headline(verdicts))}**", "")
+    """Add the causes of failures and warnings, the gates that pass, and folded details and passes."""
     if lines := raised(verdicts):
         budget.add_table(cause_table(group_by_cause(verdicts)), file="gates.json", reserve=_FOLD)
-    if small := not_judged(verdicts):
-        budget.add(f"{plain(small)}.", "")
+    for line in (f"{WORDS['pass']} {gates}" if (gates := count_gates(verdicts)) else "", not_judged(verdicts)):
+        budget.add(*([f"{plain(line)}.", ""] if line else []))
     detailed, lines = [line for line in lines if line.details], passed(verdicts)
     for title, own, last in (("Details", detailed, "details"), (f"{len(lines)} pass", lines, "reason")):
         if own and budget.add(f"<details><summary>{title}</summary>", ""):
@@ -247,11 +219,11 @@ def _rows(verdicts: Sequence[Verdict], last: str) -> Table:
     return Table.of_texts("", headers, rows, words=headers)
 
 
-def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
+def junit(verdicts: Sequence[Verdict], *, name: str, headline: str = "") -> str:
     """Write the verdicts as test cases, a suite per gate.
 
-    `fail` and `stop` are failures. `warn` and unjudged slices are skipped with the reason. `happened` is the property
-    `headline` of each suite.
+    `fail` and `stop` are failures. `warn` and unjudged slices are skipped with the reason. `headline` is a
+    property of each suite.
     """
     from xml.etree import ElementTree  # here, because most evaluations write no JUnit
 
@@ -259,9 +231,9 @@ def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
     for gate in dict.fromkeys(verdict.gate for verdict in verdicts):
         own = [verdict for verdict in verdicts if verdict.gate == gate]
         suite = ElementTree.SubElement(root, "testsuite", {"name": printable(gate), **_counts(own)})
-        if happened:
+        if headline:
             properties = ElementTree.SubElement(suite, "properties")
-            ElementTree.SubElement(properties, "property", {"name": "headline", "value": printable(happened)})
+            ElementTree.SubElement(properties, "property", {"name": "headline", "value": printable(headline)})
         for verdict in own:
             parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != ALL else "")
             names = {"classname": printable(gate), "name": printable(" / ".join(filter(None, parts)))}
@@ -278,7 +250,7 @@ def _outcome(verdict: Verdict) -> tuple[str, dict[str, str], str | None]:
     if verdict.effect == "warn":
         return "skipped", {"message": f"{result(verdict)}: {reason}"}, None
     if verdict.outcome == _NOT_JUDGED:
-        return "skipped", {"message": f"{_NOT_JUDGED}: {reason}"}, None
+        return "skipped", {"message": f"{NOT_JUDGED}: {reason}"}, None
     return "system-out", {}, reason
 
 
@@ -289,9 +261,9 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
 
 
 def result(verdict: Verdict) -> str:
-    """Return the effect of a verdict, and its outcome if it is another word, such as `blocked: undecided`."""
-    effect, outcome = _RESULTS[verdict.effect], _FOUND.get(verdict.outcome, verdict.outcome)
-    return effect if effect == outcome else f"{effect}: {outcome}"
+    """Return the word of a verdict, and its outcome if it says more, such as `INCONCLUSIVE: not comparable`."""
+    is_plain = verdict.outcome in (_NOT_JUDGED, _OUTCOMES[verdict.effect])
+    return word_of(verdict) if is_plain else f"{word_of(verdict)}: {verdict.outcome}"
 
 
 def estimates(pages: Sequence[Page]) -> str:
@@ -311,14 +283,14 @@ def write_reports(
     verdicts: Sequence[Verdict],
     *,
     name: str,
-    happened: str = "",
+    headline: str = "",
     junit_file: str | None = None,
     markdown_file: str | None = None,
 ) -> str:
     """Write the requested reports. Return the Markdown."""
-    text = markdown(verdicts, name=name, happened=happened)
+    text = markdown(verdicts, name=name, headline=headline)
     if junit_file:
-        write_text(Path(junit_file), junit(verdicts, name=name, happened=happened))
+        write_text(Path(junit_file), junit(verdicts, name=name, headline=headline))
     if markdown_file:
         write_text(Path(markdown_file), text)
     return text

@@ -52,9 +52,11 @@ def from_cell(cell: str) -> str:
 
 
 def write_decimals(value: float, decimals: int = 4) -> str:
-    """Write a number with decimals, or with an exponent if it is smaller. 0 has no sign."""
+    """Write a number with decimals, or a smaller one with one digit or an exponent. 0 has no sign."""
     value += 0.0  # turns -0.0 into 0.0
-    return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
+    if value == 0 or abs(value) >= 0.5 * 10**-decimals:
+        return f"{value:.{decimals}f}"
+    return f"{value:.1g}" if abs(value) >= 0.0001 else f"{value:.1e}"
 
 
 def counted(amount: int, thing: str, things: str = "") -> str:

@@ -19,10 +19,10 @@ class Outcome(NamedTuple):
 
     @property
     def record(self) -> Path:
-        """The record that the last line names."""
-        found = re.fullmatch(r"record: (.+)", self.out.splitlines()[-1])
-        assert found, self.out
-        return Path(found[1])
+        """The record whose page or folder is named below the tables."""
+        found = re.findall(r"^(?:Page|Record) +(.+?)(?:/report\.html)?$", self.out, re.MULTILINE)
+        assert len(found) == 1, self.out
+        return Path(found[0])
 
     @property
     def error(self) -> str:

@@ -1,5 +1,6 @@
 """Twelve nights of two models; from the eleventh on bm25 ranks at random what one family of queries asks for."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
@@ -83,13 +84,15 @@ def share(before: int, after: int) -> float:
 
 
 def broken_headline() -> str:
-    """What is to be said of the night that bm25 broke, by the ranks that were written."""
-    before, after = (mean("bm25", number, "internet") for number in (BROKEN - 1, BROKEN))
-    fallen = mean("bm25", BROKEN - 1) - mean("bm25", BROKEN)
-    explains = "all" if share(BROKEN - 1, BROKEN) >= 0.95 else f"{share(BROKEN - 1, BROKEN):.0%}"
+    """The first line of the night that bm25 broke, by the ranks that were written, but for the interval, `...`."""
     accepted = mean("bm25", ACCEPTED) - mean("bm25", BROKEN)
+    explains = "all" if share(ACCEPTED, BROKEN) >= 0.95 else f"{share(ACCEPTED, BROKEN):.0%}"
     return (
-        f"bm25 fell {fallen:.3f} since last night ({accepted:.3f} since the accepted record of 18 Nov). "
-        f"family=internet (59 queries, {before:.3f} → {after:.3f}) explains {explains} of it. First seen 20 Nov. "
-        "Owner: search-team."
+        f"FAIL no-drop: rr of bm25 fell {accepted:.3f} ... since the accepted record of 18 Nov, allowed 0.02. "
+        f"family=internet (59 queries) explains {explains} of it. Since 20 Nov. Owner: search-team."
     )
+
+
+def without_interval(text: str) -> str:
+    """The first line of a screen or a page with `...` for its interval, in which a terminal breaks no line."""
+    return re.sub(r"\[[^]]*\]", "...", " ".join(text.split()), count=1)

@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rich.cells import cell_len
+
 from tests.support.forked import Forked, Loaded
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
@@ -96,3 +98,30 @@ class Terminal:
 
 
 _ASKED = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE")  # what a user may have said of colours and widths
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The cells of each table, its headers first: lines that begin with a blank, parted by two in every line."""
+    blocks: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.startswith(" ") and not line.startswith((" ~ ", " † ", " without ", " letters: ")):
+            blocks[-1].append("".join(letter + "\0" * (cell_len(letter) - 1) for letter in line))
+        elif blocks[-1]:
+            blocks.append([])
+    return [_cells(block) for block in blocks if block]
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of all tables without their headers."""
+    return [row for table in tables(text) for row in table[1:]]
+
+
+def _cells(lines: Sequence[str]) -> list[list[str]]:
+    width = max(map(len, lines)) + 2
+    padded = [f"{line:{width}}" for line in lines]
+    is_blank = [all(line[place] == " " for line in padded) for place in range(width)]
+    starts = [place for place in range(1, width) if not is_blank[place] and all(is_blank[max(place - 2, 0) : place])]
+    ends = [*starts[1:], width]
+    return [
+        [line[start:end].replace("\0", "").strip() for start, end in zip(starts, ends, strict=True)] for line in padded
+    ]

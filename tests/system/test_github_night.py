@@ -186,6 +186,6 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, e
     assert set(runs) == {"", *(f"stdlib-search/{model}" for model in MODELS)}
     assert runs[""].data.tags["rankledger.gates"] == "fail"
     assert runs[""].data.tags["rankledger.failed"] == "gates"
-    assert runs[""].data.tags["mlflow.note.content"].startswith("✗ ")
+    assert runs[""].data.tags["mlflow.note.content"].startswith("**FAIL ")
     assert {run.info.status for name, run in runs.items() if name} == {"FINISHED"}
     assert len(hook.posts) == 1  # the records are not those of the other machine, and nothing is due

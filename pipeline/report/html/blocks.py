@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 from unicodedata import bidirectional
 
 from markupsafe import Markup
 
-from rankledger.pipeline.report.tables import EffectLabel, Interval, Scale, display_name, figure, models, signed
+from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import Cell, Group, Row, Table, Tone, short_text
 
 
@@ -64,9 +64,6 @@ class Section:
 
 
 Block: TypeAlias = Table | Words | SideBySide | Folded | Section | Markup
-
-TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
-"""Colors of effect labels."""
 
 
 def write_each(pattern: Markup, items: Iterable[Iterable[object]], between: str = "") -> Markup:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from rankledger.pipeline.config.gates import night_of
-from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.comparison import ComparisonReport, Side, night_label
 from rankledger.pipeline.history.history import Night, Series
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.manifest_parts import Comparability
-from rankledger.pipeline.report.changes import figure_table, split_tables, summary, where
+from rankledger.pipeline.report.changes import comparison_lines, figure_table, split_tables
+from rankledger.pipeline.report.headline import verdict_lines
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Bars,
@@ -27,9 +27,9 @@ from rankledger.pipeline.report.html.blocks import (
 from rankledger.pipeline.report.html.differences import difference_blocks, pair_parts, slice_blocks
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.page import Page, comparability_notes, side_by_side
-from rankledger.pipeline.report.tables import Interval, figure, signed
-from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, Tone, short_text
-from rankledger.pipeline.report.verdicts import headline
+from rankledger.pipeline.report.tables import LABEL_TONES, Interval, figure, signed
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, short_text
+from rankledger.pipeline.report.verdicts import WORD_TONES
 from rankledger.pipeline.support.text import counted
 
 _NOTE = 600  # characters
@@ -71,11 +71,12 @@ def _began(side: Side) -> datetime:
 
 
 def _verdict(report: ComparisonReport) -> Section:
-    text = summary(report)
-    blocks: list[Block] = [Words(f"{text[0].upper()}{short_text(text[1:], _NOTE)}.", leads=True)]
-    blocks += [Words(f"{line[0].upper()}{short_text(line[1:], _NOTE)}.") for line in where(report)]
-    blocks += [Words(f"{short_text(line, _NOTE)}.", "warn") for line in report.unlike]
-    return Section("changes", "What changed", tuple(blocks))
+    lines = [(word, text) for word, text in comparison_lines(report) if word not in ("BASE", "NEW")]
+    blocks = tuple(
+        Words(short_text(f"{word} {text}", _NOTE), LABEL_TONES.get(word.lower(), WORD_TONES.get(word, "")), leads=not n)
+        for n, (word, text) in enumerate(lines)
+    )
+    return Section("changes", "What changed", blocks)
 
 
 def _figures(report: ComparisonReport) -> Section | None:
@@ -159,7 +160,6 @@ def _facts(base: Side, candidate: Side, *, in_record: bool) -> Iterator[tuple[st
             yield f"commit {role}", f"{short_text(side.commit)}{' with changes' if side.dirty else ''}"
 
 
-_TONES: Mapping[str, Tone] = {"fail": "bad", "stop": "bad", "inconclusive": "bad", "warn": "warn", "pass": "good"}
 _READING = (
     "By the lead measure, in the order of time, before the interval of the last figure. A line breaks, and no change "
     "is taken, where judgments, excluded documents or the definition changed."
@@ -203,8 +203,8 @@ def _evaluation_row(page: Page, addresses: tuple[str, str]) -> Row:
     evaluation, manifest = page.evaluation, page.manifest
     gates = Cell("no gates", "quiet")
     if evaluation.verdicts:
-        outcome = headline(evaluation.verdicts).removeprefix("Gates ").rstrip(".")
-        gates = Cell(short_text(outcome, _NOTE), _TONES.get(overall_effect(evaluation.verdicts), ""))
+        line = verdict_lines(evaluation)[0]
+        gates = Cell(short_text(line, _NOTE), WORD_TONES.get(line.word, ""))
     return (
         Cell(short_text(evaluation.evaluation_id, 200), link=address),
         short_text(night_label(manifest.date)),

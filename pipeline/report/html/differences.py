@@ -14,7 +14,6 @@ from rankledger.pipeline.inference.tables import ALL, Comparison, PairedScores, 
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import (
-    TONES,
     Bars,
     Block,
     Chart,
@@ -31,6 +30,7 @@ from rankledger.pipeline.report.html.charts import cut, data, short
 from rankledger.pipeline.report.messages import slice_notes
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
+    LABEL_TONES,
     DifferenceRow,
     by_evidence,
     difference_rows,
@@ -106,12 +106,12 @@ def _difference_cells(row: DifferenceRow, bars: Bars) -> Row:
     line, label, interval, _ = row
     return (
         *(against(line.model, line.baseline), figure(line.baseline_estimate), figure(line.estimate)),
-        *bars.cells(interval, TONES[label]),
+        *bars.cells(interval, LABEL_TONES[label]),
         *(p_value(line.p_value, line.p_least), p_value(line.p_corrected, line.p_least)),
         "" if line.effect_size is None else signed(line.effect_size),
         "" if line.minimum_detectable_difference is None else figure(line.minimum_detectable_difference),
         *(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
-        Cell(label, TONES[label]),
+        Cell(label, LABEL_TONES[label]),
     )
 
 
@@ -175,7 +175,7 @@ def _slice_cells(row: DifferenceRow, whole: Comparison | None, bars: Bars) -> Ro
     return (
         *(short_text(line.slice), against(line.model, line.baseline), f"{line.n_queries:,}"),
         *(figure(line.baseline_estimate), figure(line.estimate)),
-        *bars.cells(interval, TONES[label]),
+        *bars.cells(interval, LABEL_TONES[label]),
         _share(line, whole),
         caution,
     )

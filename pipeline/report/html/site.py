@@ -24,7 +24,8 @@ from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import Bars, Block, Section, Words, dataset_title, write_charts, write_facts
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
-from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, Tone, printable, short_text
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, printable, short_text
+from rankledger.pipeline.report.verdicts import STATE_WORDS, WORD_TONES
 from rankledger.pipeline.support.text import counted
 
 FEED = "feed.xml"
@@ -156,12 +157,6 @@ _READING = (
     "By the lead measure. The line is of the last 30 nights, before the interval of the last one; it breaks where "
     "judgments, definition or version changed."
 )
-_STATES: dict[State, tuple[str, Tone]] = {
-    "failed": ("✗ failed", "bad"),
-    "incomplete": ("✗ incomplete", "bad"),
-    "inconclusive": ("? inconclusive", "warn"),
-    "passed": ("✓ passed", "good"),
-}
 _FIGURE = (Column("figure"), Column("interval", "bar"), Column("change"), Column("30 nights", "text"))
 
 
@@ -189,7 +184,7 @@ def _document(
 
 
 def _evaluations(site: Site) -> Section:
-    order = [*_STATES]
+    order = [*STATE_WORDS]
     ordered = sorted(site.evaluations, key=lambda evaluation: (order.index(evaluation.last.state), evaluation.name))
     rows = tuple(_evaluation_row(evaluation, site.age_of(evaluation.last)) for evaluation in ordered)
     columns = (
@@ -215,7 +210,8 @@ def _evaluation_row(evaluation: SiteEvaluation, age: str) -> Row:
 def _verdict(record: SiteRecord) -> Cell:
     if not record.has_gates and record.state == "passed":
         return Cell("no gates", "quiet")
-    return Cell(*_STATES[record.state])
+    word = STATE_WORDS[record.state]
+    return Cell(word, WORD_TONES[word])
 
 
 def _failing(record: SiteRecord) -> str:

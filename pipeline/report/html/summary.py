@@ -11,13 +11,13 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from rankledger.pipeline.config.gates import LEAST_CLUSTERS
-from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
+from rankledger.pipeline.gates.verdicts import Effect, Verdict
 from rankledger.pipeline.history.history import Series
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Estimate, Since, VarianceComponents
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.headline import headline_change, headline_of
+from rankledger.pipeline.report.headline import verdict_lines
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import TONES, Bars, Block, Section, SideBySide, Words, dataset_title
+from rankledger.pipeline.report.html.blocks import Bars, Block, Section, SideBySide, Words, dataset_title
 from rankledger.pipeline.report.messages import (
     agreement_notes,
     completeness,
@@ -29,6 +29,7 @@ from rankledger.pipeline.report.messages import (
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     FLIPS,
+    LABEL_TONES,
     UNSURE,
     DifferenceRow,
     Interval,
@@ -40,26 +41,17 @@ from rankledger.pipeline.report.tables import (
     signed,
     worst_figures,
 )
-from rankledger.pipeline.report.text_table import (
-    Cell,
-    Column,
-    Group,
-    Row,
-    Table,
-    Tone,
-    printable,
-    short_sentence,
-    short_text,
-)
+from rankledger.pipeline.report.text_table import Cell, Column, Group, Row, Table, printable, short_sentence, short_text
 from rankledger.pipeline.report.verdicts import (
+    NOT_JUDGED,
     REASON,
-    RESULT_WORDS,
+    WORD_TONES,
+    WORDS,
     describe_cause,
     group_by_cause,
-    headline,
     list_names,
     result,
-    result_word,
+    word_of,
 )
 from rankledger.pipeline.support.text import counted, queries
 
@@ -74,13 +66,6 @@ _REASONS = 10  # shown before all are asked for
 _MOST_REASONS = 800
 _NAMES = 20  # models and datasets of a cause; page.js finds a cell of the matrix by them
 _DETAILS = 2_000  # characters
-_RESULTS: dict[Effect, tuple[str, Tone]] = {
-    "fail": ("✗", "bad"),
-    "stop": ("?", "warn"),
-    "warn": ("!", "warn"),
-    "pass": ("✓", "good"),
-}
-"""Sign and color of each result of a verdict, the worst first."""
 
 
 def verdict(page: Page) -> Section:
@@ -98,14 +83,12 @@ def verdict(page: Page) -> Section:
     return Section("verdict", "Verdict", tuple(blocks))
 
 
-_TONES: dict[str, Tone] = {"": "", "pass": "good", "warn": "warn", "fail": "bad", "inconclusive": "warn"}
-
-
 def _headline(page: Page) -> Iterator[Block]:
     evaluation = page.evaluation
-    if text := headline_of(evaluation):
-        yield Words(text, _TONES[overall_effect(evaluation.verdicts)], leads=True)
-    named = headline_change(evaluation)
+    lines = verdict_lines(evaluation)
+    for line in lines[:1]:
+        yield Words(str(line), WORD_TONES.get(line.word, ""), leads=True)
+    named = lines[0].change if lines else None
     for place, pair in enumerate(page.pairs if named else (), start=1):
         if named and (pair.dataset, pair.model, pair.measure) == (named.dataset, named.model, named.measure):
             part = f"&slice={quote(named.slice)}" if named.slice else ""
@@ -115,8 +98,7 @@ def _headline(page: Page) -> Iterator[Block]:
 
 def _outcome(page: Page) -> Iterator[Block]:
     evaluation = page.evaluation
-    if evaluation.verdicts:
-        yield Words(headline(evaluation.verdicts), _TONES[overall_effect(evaluation.verdicts)])
+    yield from (Words(str(line)) for line in verdict_lines(evaluation)[1:] if line.word == WORDS["pass"])
     word, evaluated = completeness(evaluation)
     if word == "Incomplete":
         yield Words(f"{word}: {evaluated}.", "bad", leads=True)
@@ -140,17 +122,17 @@ def _failures(page: Page) -> Iterator[Block]:
 
 
 def _gates(verdicts: Sequence[Verdict]) -> Table:
-    heads = [word for word in RESULT_WORDS if any(result_word(line) == word for line in verdicts)]
-    tones = dict(zip(RESULT_WORDS, (tone for _, tone in _RESULTS.values()), strict=False))
+    words = (*WORDS.values(), NOT_JUDGED)
+    heads = [word for word in words if any(word_of(line) == word for line in verdicts)]
     counts: dict[str, Counter[str]] = {}
     for line in verdicts:
-        counts.setdefault(line.gate, Counter())[result_word(line)] += 1
+        counts.setdefault(line.gate, Counter())[word_of(line)] += 1
 
     def cell(gate: str, word: str) -> Cell:
         n = counts[gate][word]
-        return Cell(f"{n:,}", tones.get(word, "")) if n else Cell("")
+        return Cell(f"{n:,}", WORD_TONES.get(word, "")) if n else Cell("")
 
-    ordered = sorted(counts, key=lambda gate: [not counts[gate][word] for word in RESULT_WORDS[:3]])
+    ordered = sorted(counts, key=lambda gate: [not counts[gate][word] for word in words[:3]])
     rows: tuple[Row, ...] = tuple((short_text(gate), *(cell(gate, word) for word in heads)) for gate in ordered)
     return Table("gates", "Gates", (Column("gate", "name"), *map(Column, heads)), (Group(rows),))
 
@@ -162,7 +144,7 @@ def _matrix(verdicts: Sequence[Verdict]) -> Table:
     for line in verdicts:
         cells.setdefault((line.model, line.dataset), []).append(line)
         effects.setdefault(line.model, Counter())[line.effect] += 1
-    models = sorted(effects, key=lambda model: [-effects[model][effect] for effect in _RESULTS if effect != "pass"])
+    models = sorted(effects, key=lambda model: [-effects[model][effect] for effect in WORDS if effect != "pass"])
     rows: tuple[Row, ...] = tuple(
         (short_text(model), *(_mark(cells.get((model, dataset), ())) for dataset in datasets)) for model in models
     )
@@ -174,10 +156,10 @@ def _matrix(verdicts: Sequence[Verdict]) -> Table:
 
 def _mark(verdicts: Sequence[Verdict]) -> Cell:
     judged = [line for line in verdicts if line.outcome != "not judged"]
-    for effect, (sign, tone) in _RESULTS.items():
+    for effect, word in WORDS.items():
         if any(line.effect == effect for line in judged):
             n_raised = sum(line.effect != "pass" for line in judged)
-            return Cell(f"{sign} {n_raised:,}" if n_raised else sign, tone)
+            return Cell(f"{word[0]} {n_raised:,}" if n_raised else word[0], WORD_TONES[word])
     return Cell("")
 
 
@@ -194,12 +176,11 @@ def _reasons(groups: Sequence[Sequence[Verdict]]) -> Iterator[Block]:
 
 def _reason_cells(group: Sequence[Verdict]) -> Row:
     worst, *others = group
-    sign, tone = _RESULTS[worst.effect]
     more = dict.fromkeys(text for line in others for text in (line.reason, line.details) if text)
     details = "; ".join(filter(None, [worst.details, *(text for text in more if text != worst.reason)]))
     return (
         list_names((line.model for line in group), _NAMES),
-        Cell(f"{sign} {result(worst)}", tone),
+        Cell(result(worst), WORD_TONES[WORDS[worst.effect]]),
         Cell(describe_cause(group, named=False), more=short_sentence(details, _DETAILS)),
         list_names((line.dataset or _NO_DATASET for line in group), _NAMES),
         list_names((line.slice for line in group), 1),  # the details name the others; a phone has room for one
@@ -261,7 +242,7 @@ def _trend_cells(series: Series, change: ChangeSince | None, interval: Interval,
     if change is not None:
         cells = Cell("not compared", "quiet"), Cell("")
         if change.difference is not None:
-            cells = bars.cells(interval, TONES[change.decision or "unclear"])
+            cells = bars.cells(interval, LABEL_TONES[change.decision or "unclear"])
     return (
         short_text(series.model),
         "not evaluated" if last.failure else figure(last.estimate),
@@ -463,7 +444,7 @@ def _difference_cell(row: DifferenceRow | None, bars: Bars, *, apart: bool) -> C
     if row is None:
         return Cell("")
     _, label, ends, _ = row
-    difference, interval = bars.cells(ends, TONES[label])
+    difference, interval = bars.cells(ends, LABEL_TONES[label])
     bar = f"{interval.bar};{bars.ground}" if apart and interval.bar else interval.bar
     return replace(interval, text=difference.text, small=interval.text, bar=bar)
 

@@ -11,7 +11,7 @@ from rankledger.pipeline.cli import terminal as printing
 from rankledger.pipeline.cli.commands import cli
 from tests.support.commands import Command, Outcome
 from tests.support.generated_data import search_collection, write_config
-from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
+from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain, table_rows
 
 ROOT = Path(__file__).parents[3]
 RUN = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from rankledger.pipeline.cli.app import main; main()"
@@ -67,8 +67,8 @@ def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(loaded, fo
 
     assert terminal.end() == 0
     shown = terminal.written[terminal.written.rindex(SHOW_CURSOR) :]
-    assert plain(shown).lstrip("\r").startswith("web (13 queries)")
-    assert re.search(r"\r\nrecord: runs/records/\S+\r\n$", plain(shown))
+    assert plain(shown).lstrip("\r").startswith("BEST  ")
+    assert re.search(r"\r\nRecord  runs/records/\S+\r\nMore  .*\r\n$", plain(shown))
     assert "Scoring" not in shown
 
 
@@ -90,28 +90,27 @@ def test_ctrl_c_clears_the_progress_away(loaded, folder):
     assert plain(terminal.written).endswith("\rinterrupted; nothing was recorded\r\n")
 
 
-def test_quiet_is_the_path_of_the_record_alone(loaded, folder):
+def test_quiet_says_nothing_of_a_success(loaded, folder):
     (folder / "go").touch()
     terminal = Terminal(SLOW, [*EVALUATE, *ONE, "--quiet"], folder=folder, by=loaded)
     assert terminal.end() == 0
-    (record,) = (folder / "runs/records").iterdir()
-    assert terminal.written == f"runs/records/{record.name}\r\n"
+    assert len([*(folder / "runs/records").iterdir()]) == 1
+    assert terminal.written == ""
 
 
-def test_quiet_leaves_json_and_errors(piped):
+def test_quiet_leaves_json_errors_and_the_verdict_of_a_failure(piped):
     done = piped(*EVALUATE, "--quiet", "--json")
     assert done.out.count("\n") == 1
     assert json.loads(done.out)["failures"] == []
 
     failed = piped(*EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
     assert failed.code == 4
-    assert failed.out == ""  # there is no record
     missing = "override models.bm25.outputs: file not found: none.txt; check the path"
-    assert failed.err == f"bm25 on web was not evaluated: {missing}\n"
+    assert failed.out == f"INCOMPLETE bm25 on web was not evaluated: {missing}\n"
     gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
     fallen = piped(*EVALUATE, *ONE, "--quiet", "--set", gate)
-    assert re.fullmatch(r"runs/records/\S+\n", fallen.out)
-    assert re.fullmatch(r"bm25 failed: floor on web: ap of bm25 is .*\n", fallen.err)
+    assert re.fullmatch(r"FAIL floor: ap of bm25 is .*\n", fallen.out)
+    assert fallen.err == ""
     validated = piped("validate", "none.yaml", "-q")
     assert (validated.code, validated.out, validated.err.count("\n")) == (2, "", 1)
 
@@ -160,7 +159,7 @@ def test_colour_is_what_terminal_and_user_say(monkeypatch, environment, terminal
 def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, piped):
     terminal = Terminal(RUN, [*EVALUATE[:2], "--no-tracking"], folder=folder, by=loaded, environment={"NO_COLOR": "1"})
     assert terminal.end() == 0
-    assert "\x1b" not in terminal.written[terminal.written.index("web (13 queries)") :]
+    assert "\x1b" not in terminal.written[terminal.written.index("BEST  ") :]
     assert "\x1b[1m" in piped(*EVALUATE, FORCE_COLOR="1", TERM="xterm").out
     assert "\x1b" not in piped(*EVALUATE, TERM="xterm").out
 
@@ -169,6 +168,6 @@ def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, 
 def test_tables_are_as_wide_as_the_terminal_allows(loaded, folder, columns):
     terminal = Terminal(RUN, EVALUATE, folder=folder, by=loaded, columns=columns)
     assert terminal.end() == 0
-    tables = [line for line in plain(terminal.written).splitlines() if line[:1] in "┏┃┡│└"]
-    assert tables
-    assert max(map(len, tables)) <= columns
+    lines = plain(terminal.written[terminal.written.index("BEST") :]).splitlines()
+    assert {"bm25", "dense"} <= {row[0] for row in table_rows("\n".join(lines))}
+    assert max(len(line) for line in lines if not line.startswith(("Record", "More", "config.yaml"))) <= columns

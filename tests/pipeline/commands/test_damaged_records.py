@@ -40,7 +40,7 @@ COMMANDS = {
     "report": ["report", "{id}"],
     "explain": ["explain", "{id}", "--model", "bm25", "--query", QUERY, "--measure", "ap"],
     "show": ["show", "{id}"],
-    "compare": ["compare", "{id}#bm25", "{id}#dense"],
+    "compare": ["compare", "{id}#bm25", "{id}#dense", "--all"],
     "accept": ["accept", "{id}", "--reason", "checked"],
     "verify": ["verify", "{id}", "--no-tracking"],
     "history": ["history", "--name", "kept", "--measure", "ap"],
@@ -341,7 +341,7 @@ def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
 
     outcome = run("compare")
     assert outcome.code == 0
-    for said in ("models: dense against bm25", "ranks of documents are left out: ", "was not evaluated on 'web'"):
+    for said in ("by ap: dense against bm25", "ranks of documents are left out: ", "was not evaluated on 'web'"):
         assert said in outcome.out + outcome.err
 
 

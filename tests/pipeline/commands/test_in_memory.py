@@ -601,7 +601,7 @@ def test_printed_it_is_the_leaderboard(monkeypatch):
     found = rankledger.evaluate(JUDGED, {"bm25": RUN, "dense": {"q1": {"d1": 1.0}, "q2": {"d3": 1.0}}}, ["rr"])
 
     text = str(found)
-    assert re.search(r"dense.* 1\.0000.*\n.*bm25.* 0\.7500", text)
+    assert re.search(r"dense.* 1\.00.*\n.*bm25.* 0\.75", text)
     assert max(map(len, text.splitlines())) <= 100
     assert "\x1b" not in text
     assert repr(found) == f"<Evaluation {found.evaluation_id} in memory>"

@@ -16,6 +16,7 @@ from rankledger.pipeline.report.terminal import notebook_leaderboard
 from tests.support import sample_evaluations
 from tests.support.page_reader import Said, read_page
 from tests.support.records import manifest_of
+from tests.support.terminal import tables
 
 SUITES = {"graded": ["ndcg@5,10"], "sets": ["p@5,10"], "binary": ["rr@10", "ap"], "stars": ["rmse", "mae"]}
 LED = {"web": "ap", "news & more": "ap", "stars": "rmse"}
@@ -77,11 +78,10 @@ def test_the_terminal(night, run_cli, monkeypatch):
     where = [night.evaluation.evaluation_id, "--runs-dir", str(night.runs)]
     text = run_cli("show", *where).out
 
-    heads = [re.split(r"\s*┃\s*", line)[2:4] for line in text.splitlines() if line.startswith("┃ model")]
-    rows = re.findall(r"^│ (\S+)", text, re.MULTILINE)
-    assert heads[:3] == [["rank", "ap"], ["rank", "ap"], ["rank", "rmse"]]
-    assert rows[: len(night.order)] == night.order
-    assert "web: ap against bm25" in text
+    boards = [table for table in tables(text) if table[0][0] == "model"]
+    assert {tuple(table[0][:3]) for table in boards} == {("model", "rank", "ap"), ("model", "rank", "rmse")}
+    assert night.order in [[row[0] for row in table[1:]] for table in boards]
+    assert re.search(r"^web: .*, baseline bm25$", text, re.MULTILINE)
     assert json.loads(run_cli("show", *where, "--json").out)["lead"] == LED
 
 
@@ -130,10 +130,11 @@ def test_a_comparison_of_two_models(night, run_cli, monkeypatch):
     sides = ["compare", f"{found}#bm25", f"{found}#dense", "--runs-dir", str(night.runs)]
     text = run_cli(*sides).out
 
-    assert re.findall(r"^│ (\S+)", text, re.MULTILINE)[0] == "ap"
+    assert " by ap, rmse: dense against bm25 on web" in " ".join(text.split())
+    text = run_cli(*sides, "--all").out
     for said in ("web: largest changes by ap", "stars: largest changes by rmse"):
         assert said in " ".join(text.split())
-    asked = " ".join(run_cli(*sides, "--measure", "rr@10").out.split())
+    asked = " ".join(run_cli(*sides, "--measure", "rr@10", "--all").out.split())
     assert "web: largest changes by rr@10" in asked
     picked = rankledger.report(found, form="latex", measures=["rr@10", "ap"], runs_dir=night.runs)
     assert re.findall(r"^ +Model & Rank & (\S+) &", picked, re.MULTILINE) == ["rr@10", "rr@10"]
@@ -153,6 +154,6 @@ def test_mlflow(night):
         *("bm25/web.ap", "bm25/news _ more.ap", "bm25/stars.rmse")
     }
     assert run.data.metrics["bm25/web.ap"] == night.figures["bm25"]
-    assert re.findall(r"^\| model \| rank \| ([^|]+) \|", run.data.tags["mlflow.note.content"], re.MULTILINE)[0] == "ap"
+    assert re.search(r"^(\*\*)?BEST \S+ on web: ap = ", run.data.tags["mlflow.note.content"], re.MULTILINE)
     assert experiment.tags["mlflow.experiment.primaryMetric.name"] == "ap"
     assert worst == {"ap"}

@@ -19,7 +19,7 @@ from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.report.messages import notes
 from rankledger.pipeline.report.page import page_of
-from rankledger.pipeline.report.terminal import as_data, leaderboard
+from rankledger.pipeline.report.terminal import as_data, first_screen
 from tests.support import nights
 from tests.support.data_files import parquet_table, refusal
 from tests.support.generated_data import Collection, write_config
@@ -181,9 +181,9 @@ def test_a_prefix_no_longer_passes_its_gate(run_cli):
     """With `on_inconclusive: warn` 0.0000 was "Gates passed", exit 0: now the output is refused, exit 4."""
     gate = {"name": "floor", "models": "prefixed", "measure": "ndcg@10", "at_least": 0, "on_inconclusive": "warn"}
     path = config({"good": GOOD, "prefixed": PREFIXED}, gates=[gate])
-    code, _, err = run_cli("evaluate", path, "--no-tracking", "--quiet")
+    code, out, _ = run_cli("evaluate", path, "--no-tracking", "--quiet")
     assert code == 4
-    assert REFUSED in err
+    assert REFUSED in out
     assert run_cli("validate", path).code == 4
 
 
@@ -264,7 +264,7 @@ def test_a_warning_is_on_every_surface(run_cli):
     line = "small overlap with the dataset: none of the documents retrieved is judged for its query; check the ids"
     outcome = run_cli("evaluate", path, "--no-tracking")
     record = read_record(outcome.record)
-    assert f"beyond on web: {line}" in " ".join(outcome.out.split())
+    assert f"WARNING beyond: {line}" in " ".join(outcome.out.split())
     assert record.manifest.warnings == [DataWarning("web", "beyond", line)]
     assert record.data_warnings == (DataWarning("web", "beyond", line),)
     page = (record.path / "report.html").read_text(encoding="utf-8")
@@ -275,7 +275,7 @@ def test_a_warning_is_on_every_surface(run_cli):
     assert tagged == {("web", "good"): None, ("web", "beyond"): line, None: None}
 
     path = config({"good": GOOD, "beyond": BEYOND})
-    assert "small overlap" in run_cli("evaluate", path, "--no-tracking", "--quiet").err
+    assert run_cli("evaluate", path, "--no-tracking", "--quiet") == (0, "", "")
     assert json.loads(run_cli("evaluate", path, "--no-tracking", "--json").out)["warnings"][0]["model"] == "beyond"
 
 
@@ -348,7 +348,7 @@ def test_every_surface_says_it(tmp_path):
     assert SENTENCE.removeprefix("web: ") in (folder / "report.html").read_text(encoding="utf-8")
     comparison = rankledger.compare(f"{folder}#bm25", f"{folder}#dense", runs_dir=tmp_path / "runs")
     assert SENTENCE in comparison.remarks
-    assert SENTENCE in leaderboard(found, width=500, colour=False)
+    assert f"WARNING  {SENTENCE}" in first_screen(found, width=500, colour=False)
     assert SENTENCE in [*notes(rankledger.load(folder))]
     assert as_data(found)["warnings"][0]["warning"] == SENTENCE.removeprefix("web: ")
 

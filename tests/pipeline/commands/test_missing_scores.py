@@ -193,8 +193,7 @@ def test_queries_that_vanish_overnight_are_missing():
     complete = verdicts(night(23, half, [COMPLETE, SELF]))
 
     assert (
-        headline_of(quiet)
-        == "Not compared with the record of 20 Nov: 50 of its 100 queries have no score now. cand: s 1.0000."
+        headline_of(quiet) == "CHANGE Not compared with the record of 20 Nov: 50 of its 100 queries have no score now."
     )
     warning = "50 queries of earlier evaluations gone, such as 'q050', 'q051', 'q052' of the night 2026-11-20"
     assert [str(found).partition(". ")[0] for found in quiet.data_warnings] == [f"d: {warning}"]
@@ -218,7 +217,7 @@ def test_no_figure_is_said_to_be_unchanged_if_its_queries_changed(n_queries):
     values = [1] * 100 + [0] * 101
     night(20, numbered(*values[:200]))
     headline = headline_of(night(21, numbered(*values[:n_queries])))
-    assert headline == "No score changed on the queries of both since last night."
+    assert headline == "CHANGE No value changed on the queries of both since last night."
 
 
 def test_with_a_queries_table_the_queries_are_those_of_the_table():

@@ -26,6 +26,7 @@ from rankledger.pipeline.report.terminal import as_data
 from rankledger.pipeline.support.errors import InputError
 from tests.support import nights
 from tests.support.records import figures_of
+from tests.support.terminal import table_rows
 
 QUERIES = [f"q{number:02}" for number in range(60)]
 BOTH = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
@@ -223,9 +224,9 @@ def test_a_model_that_vanished_is_missed(folder, capsys, listed):
         sentence, is_missed = "hybrid is no longer evaluated (last: 8 Nov).", 8 < day <= 15
         assert code == 0
         assert vanished(record) == ([("web", "hybrid", "2026-11-08")] if is_missed else [])
-        assert headline_of(read_record(record)).startswith(sentence) == is_missed
+        assert (sentence in headline_of(read_record(record))) == is_missed
         assert (sentence in (record / "report.html").read_text()) == is_missed
-        assert ("hybrid on web: no longer evaluated (last: 8 Nov)" in "".join(capsys.readouterr())) == is_missed
+        assert (sentence in " ".join("".join(capsys.readouterr()).split())) == is_missed
         if day == 9:
             alert = json.loads(Path("alert.json").read_text())
             assert (alert["date"], alert["state"], alert["n_new"]) == ("2026-11-09", "passed", 1)
@@ -247,7 +248,7 @@ def test_a_model_or_dataset_that_vanished_is_missed_until_a_record_is_accepted(f
     _, record = night("--date", "2026-11-10")
 
     assert vanished(record) == [("news", "", "2026-11-09"), ("web", "dense", "2026-11-08")]
-    assert headline_of(read_record(record)).startswith("news is no longer evaluated (last: 9 Nov), and 1 more.")
+    assert headline_of(read_record(record)).endswith("news is no longer evaluated (last: 9 Nov), and 1 more.")
     app.main(["accept", record.name, "--reason", "they are gone for good"])
     assert vanished(night("--date", "2026-11-11")[1]) == []
 
@@ -409,8 +410,8 @@ def test_a_gate_that_cannot_compare_says_what_changed(folder, effect, code):
     assert verdict(found[1][1]).outcome == "not comparable"
     if effect == "stop":
         assert headline_of(last) == (
-            "no-drop judges nothing on web since 3 Nov: judgments changed (60 pairs new). "
-            "Check the figures, then accept the record."
+            "INCONCLUSIVE no-drop: judgments changed (60 pairs new). Check the values, then accept the record. "
+            "Since 3 Nov. Owner: search."
         )
 
 
@@ -421,7 +422,7 @@ def test_outputs_in_place_are_read_again_after_a_change_of_judgments(folder):
 
     assert (code, verdict(record).outcome, reference_of(record)) == (0, "pass", first.name)
     assert headline_of(read_record(record)) == (
-        "Judgments changed since 2 Nov (60 pairs new). The check passed. dense: rr 1.0000."
+        "PASS 1 of 1 gate (no-drop). Judgments changed since 2 Nov (60 pairs new)."
     )
 
 
@@ -496,13 +497,11 @@ def test_twelve_gates_that_fail_for_one_cause_are_one_line(folder, capsys, monke
     capsys.readouterr()
     night()
     evaluated = capsys.readouterr().out
-    app.main(["show", "--verdicts"])
+    app.main(["show", "--all"])
     shown = capsys.readouterr().out
 
-    line = "│ dense │ failed │ floor-00, floor-01, floor-02 and 9 more │ web     │"
-    assert line in evaluated
-    assert line in shown
-    assert shown.startswith("Gates failed: 12 failed.")
+    assert evaluated.startswith("FAIL  floor-00, floor-01, floor-02 and 9 more: rr of dense is ")
+    assert ["dense", "FAIL", "floor-00, floor-01, floor-02 and 9 more", "web"] in [row[:4] for row in table_rows(shown)]
     assert "record: " not in shown
 
 
@@ -533,7 +532,7 @@ def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
     text = Path("gates.md").read_text(encoding="utf-8")
     assert "no-drop" in text
     assert Path("summary.md").read_text(encoding="utf-8") == f"before\n{text}\n"
-    assert "Gates failed: 1 failed" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("FAIL  no-drop: ")
 
 
 @pytest.mark.parametrize(("limit", "code"), [(0.1, None), (1.1, 2), (0.99, 1)])

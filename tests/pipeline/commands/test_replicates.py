@@ -22,6 +22,7 @@ from rankledger.pipeline.report.explanation import as_data, markdown
 from rankledger.pipeline.report.messages import not_compared, replicate_notes
 from rankledger.pipeline.report.terminal import matrix
 from rankledger.pipeline.support.errors import InputError
+from tests.support.terminal import table_rows
 
 QUERIES = [f"q{i:02}" for i in range(40)]
 DOCUMENTS = [f"d{i}" for i in range(8)]
@@ -130,7 +131,7 @@ def test_a_listed_replicate_that_is_missing_is_said(folder):
         "c.yaml:6: models.dense.outputs: file not found: runs-of/dense/seed-9.tsv; check the path",
     )
     assert {line.replicate for line in evaluation.replicates} == {"1", "2"}
-    assert "│ dense │ 2 of 3 ready" in matrix(validate("c.yaml"), width=100)
+    assert ["dense", "2 of 3 ready"] in table_rows(matrix(validate("c.yaml"), width=100))
     assert reproduce(str(evaluation.record)).verdict == "identical"
 
     gate = "gates: [{name: whole, models: [dense], max_missing: 10%}]\n"

@@ -1,6 +1,5 @@
 """One decision on every surface: words, letters, daggers and counts follow from the corrected p-value."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy import stats
 
 import rankledger
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.terminal import differences, leaderboard
+from rankledger.pipeline.report.terminal import everything, first_screen
 from tests.support.nights import write_config
 from tests.support.page_reader import read_page
 
@@ -56,9 +55,9 @@ def test_all_queries_worse_is_worse_on_every_surface(tmp_path, baseline):
     assert row[-1] == "worse"
     assert "worse |" in made(evaluation, "md")
     if baseline == "all_pairs":
-        shown = leaderboard(evaluation, width=200, colour=False)
-        assert re.search(r"│ base +│ .* │ a +│", shown)
-        assert re.search(r"│ new +│ .* │ b +│", shown)
+        shown = first_screen(evaluation, width=200, colour=False)
+        assert f"baseline {line.baseline}" in shown
+        assert "better than" in shown.splitlines()[0]
         assert r"\textsuperscript{\phantom{a}b}" in made(evaluation, "latex")
     else:
         dagger = "ddagger" if line.p_corrected < 0.01 else "dagger"
@@ -100,7 +99,7 @@ def test_a_named_test_and_correction_apply_to_every_measure(tmp_path, family):
     if family == "measure":
         tests, each = "3 pairs x 1 measure x 1 slice on web (3 tests)", ", for each measure"
     said = f": t test, corrected among {tests} by Holm{each}"
-    assert f"p{said}" in differences(lines, evaluation.leading_difference, width=200, colour=False)
+    assert f"p{said}" in everything(evaluation, width=200, colour=False)
     assert f"P{said}" in " ".join(read_page(made(evaluation, "html")).text["differences"].split())
     latex = made(evaluation, "latex")
     assert "Paired $t$-test, corrected by Holm's method" in latex

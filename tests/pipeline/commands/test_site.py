@@ -230,10 +230,10 @@ def test_the_index_says_what_broke_since_when_and_whose_it_is(tmp_path):
     days = (datetime.datetime.now(datetime.UTC).date() - datetime.date(2026, 11, 20)).days
 
     assert failed[:2] + failed[3:] == [
-        *("nightly", "✗ failed", "2026-11-19", f"2026-11-20, {days} days ago", "3", "bm25 (search-team)")
+        *("nightly", "FAIL", "2026-11-19", f"2026-11-20, {days} days ago", "3", "bm25 (search-team)")
     ]
-    assert failed[2] == "bm25 fails floor: 0.4 is below 0.5. Owner: search-team."
-    assert passed[:2] + passed[3:] == ["a-good-one", "✓ passed", "2026-11-20", f"2026-11-20, {days} days ago", "1", ""]
+    assert failed[2] == "FAIL floor: 0.4 is below 0.5. Owner: search-team."
+    assert passed[:2] + passed[3:] == ["a-good-one", "PASS", "2026-11-20", f"2026-11-20, {days} days ago", "1", ""]
 
 
 def test_the_headline_of_a_record_is_on_every_surface(tmp_path):
@@ -260,10 +260,7 @@ def test_the_headline_of_a_record_is_on_every_surface(tmp_path):
         night(folder, number, effect, changes=changes)
     written(tmp_path / "site")
     page = page_of(tmp_path / "site", "evaluations", "nightly")
-    says = (
-        "bm25 fell 0.067 since last night. family=internet (59 queries, 0.543 → 0.163) explains all of it. "
-        "First seen 20 Nov. Owner: search-team."
-    )
+    says = "FAIL floor: 0.4 is below 0.5. Since 20 Nov. Owner: search-team."
 
     assert table(tmp_path / "site/index.html", "evaluations").groups[0].rows[0][2] == says
     assert f"2026-11-20: {says}" in read_page(page.read_text(encoding="utf-8")).text["verdict"]
@@ -275,11 +272,11 @@ def test_the_headline_of_a_record_is_on_every_surface(tmp_path):
 @pytest.mark.parametrize(
     ("effect", "manifest", "state"),
     [
-        ("warn", {}, "✓ passed"),
-        ("stop", {}, "? inconclusive"),
+        ("warn", {}, "PASS"),
+        ("stop", {}, "INCONCLUSIVE"),
         (None, {}, "no gates"),
-        ("stop", {"failed": ["other"]}, "✗ incomplete"),
-        ("fail", {"failed": ["other"]}, "✗ failed"),
+        ("stop", {"failed": ["other"]}, "INCOMPLETE"),
+        ("fail", {"failed": ["other"]}, "FAIL"),
     ],
 )
 def test_a_verdict_is_that_of_the_exit_code(tmp_path, effect, manifest, state):
@@ -299,10 +296,10 @@ def test_of_several_records_of_a_night_the_last_counts(tmp_path):
 
     rows = table(page, "nights").groups[0].rows
     assert [(row[0], row[1], row[4]) for row in rows] == [
-        ("2026-11-23", "✗ failed", "repeats another"),
-        ("2026-11-19", "✓ passed", ""),
-        ("2026-11-19", "✗ failed", "evaluated again"),
-        ("2026-11-18", "✓ passed", ""),
+        ("2026-11-23", "FAIL", "repeats another"),
+        ("2026-11-19", "PASS", ""),
+        ("2026-11-19", "FAIL", "evaluated again"),
+        ("2026-11-18", "PASS", ""),
     ]
     assert [row[2] for row in table(page, "nights-web").groups[0].rows] == ["0.3000", "0.1000"]
     (model,) = [row for row in table(page, "models-web").groups[0].rows if row[0] == "bm25"]

@@ -508,7 +508,7 @@ def test_an_evaluation_and_its_last_lines_name_the_store_of_the_environment(tmp_
 
     main(["evaluate", str(config)])
 
-    assert f"--backend-store-uri sqlite:///{tmp_path}/chosen.db\n" in capfd.readouterr().out
+    assert "--backend-store-uri sqlite:///chosen.db\n" in capfd.readouterr().out
     assert (tmp_path / "chosen.db").is_file()
     assert not (tmp_path / "runs/mlflow.db").exists()
     main(["sync"])

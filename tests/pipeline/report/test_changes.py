@@ -16,8 +16,9 @@ from rankledger.pipeline.history.comparison import (
     Side,
 )
 from rankledger.pipeline.inference.tables import QueryChange, RankedDocument, SliceChange
-from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
+from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_screen
 from tests.support.sample_page import compared
+from tests.support.terminal import table_rows
 
 LINE = compared(
     "bm25",
@@ -72,18 +73,21 @@ def movement(**changes: object) -> ComparisonReport:
 
 
 def shown(found: ComparisonReport, *, width: int = 200) -> str:
-    return comparison_tables(found, width=width, colour=False)
+    return comparison_screen(found, width=width, colour=False, everything=True)
+
+
+def screen(found: ComparisonReport, *, width: int = 100) -> str:
+    return comparison_screen(found, width=width, colour=False)
 
 
 def row(text: str, *cells: str) -> list[str]:
-    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if "│" in line]
-    (found,) = [cells_found for cells_found in rows if set(cells) <= set(cells_found)]
+    (found,) = [cells_found for cells_found in table_rows(text) if set(cells) <= set(cells_found)]
     return found
 
 
 def test_a_difference_in_its_row():
     assert row(shown(movement()), "rr") == [
-        *("rr", "0.5000", "0.4500", "-0.0500", "[-0.0800, -0.0200]", "4e-05", "0.0123", "1,000 / 20 / 3")
+        *("rr", "0.500", "0.450", "-0.050 [-0.080, -0.020]", "0.0123", "1,000 / 20 / 3")
     ]
 
 
@@ -103,8 +107,8 @@ def test_slices_in_which_it_changed_come_first():
     least = movement(slice_changes=(replace(where, p_least=where.p_value),))
     several = replace(found, records=pairs(("bm25", "bm25"), ("dense", "bm25")), leading={"web": "rr", "shop": "rr"})
 
-    for text in (shown(found), comparison_markdown(found)):
-        assert 0 < text.index(f"where rr changed: {said}") < text.index("1 difference:")
+    for text in (shown(found), screen(found, width=200), comparison_markdown(found)):
+        assert text.index("WORSE") < text.index(f"where rr changed: {said}") < text.index("BASE")
     assert f"where rr of bm25 on web changed: {said}" in shown(several)
     assert "of the drop (p ≤.0005)" in shown(least)
 
@@ -129,10 +133,9 @@ def test_models_that_did_not_move_are_named_below_and_have_no_rows():
     both = pairs(("bm25", "bm25"), ("dense", "dense"))
     text = shown(movement(records=both, comparisons=(LINE, still), unchanged={"web": (("dense", "dense"),)}))
 
-    assert "the same score on every query of web: dense" in text
-    assert "1 difference: 0 better, 1 worse (corrected p below 0.1)" in text
+    assert text.splitlines()[:2] == ["WORSE  1 of 1 by rr: bm25", "SAME   dense: the same score on every query"]
     assert row(text, "rr")[0] == "bm25"
-    assert not any(line.startswith("│ dense") for line in text.splitlines())
+    assert not any(line.startswith(" dense") for line in text.splitlines())
 
 
 def test_slices_of_the_leading_measure_by_their_evidence():
@@ -159,31 +162,50 @@ def test_an_end_that_is_but_rounding_is_0_and_counts_as_neither():
     )
     text = shown(movement(comparisons=lines))
 
-    assert "3 differences: 0 better, 0 worse, 3 unclear (corrected p below 0.1)" in text
-    assert row(text, "rr")[4] == "[0.0000, +0.0800]"
-    assert row(text, "ap")[4] == "[-0.0800, 0.0000]"
-    assert row(text, "p@1")[3:5] == ["0.0000", "[0.0000, 0.0000]"]
+    assert text.startswith("UNCLEAR  1 of 1 by rr: bm25\n")
+    assert row(text, "rr")[3] == "+0.050 [0.000, +0.080]"
+    assert row(text, "ap")[3] == "-0.050 [-0.080, 0.000]"
+    assert row(text, "p@1")[3] == "0.000 [0.000, 0.000]"
 
 
 def test_the_verdict_counts_by_the_corrected_p_value():
     """At 0.1 it counts 0.0123, marked or not, and whatever the interval; 0.1 itself and 0.3 are not below it."""
     lines = (
         LINE,
-        replace(LINE, measure="ap", mark="sparse"),
-        replace(LINE, measure="p@1", ci_high=0.01),
-        replace(LINE, measure="p@3", p_corrected=0.1),
-        replace(LINE, measure="p@5", difference=0.05, p_corrected=0.3),
+        replace(LINE, model="sparse", baseline="sparse", mark="sparse"),
+        replace(LINE, model="wide", baseline="wide", ci_high=0.01),
+        replace(LINE, model="edge", baseline="edge", p_corrected=0.1),
+        replace(LINE, model="unclear", baseline="unclear", difference=0.05, p_corrected=0.3),
+        replace(LINE, model="up", baseline="up", difference=0.05, p_corrected=0.02),
     )
 
-    text = shown(movement(comparisons=lines))
+    lines_of = screen(movement(comparisons=lines, records=pairs(*((line.model, line.model) for line in lines))))
 
-    assert "5 differences: 0 better, 3 worse, 2 unclear (corrected p below 0.1)\n" in text
+    assert lines_of.splitlines()[:3] == [
+        "WORSE    3 of 6 by rr: bm25, sparse, wide",
+        "BETTER   1 of 6 by rr: up",
+        "UNCLEAR  2 of 6 by rr: edge, unclear",
+    ]
+
+
+def test_a_screen_has_eight_differences_five_queries_and_counts_the_rest():
+    lines = [replace(LINE, model=f"m{n}", baseline=f"m{n}", p_corrected=0.001 * n) for n in range(12)]
+    others = [replace(lines[0], measure="ap"), replace(lines[0], slice="market=de")]
+    changes = tuple(replace(QUERY, query_id=f"q{n}", change=-n / 10, documents=None) for n in range(8))
+    records = pairs(*((line.model, line.model) for line in lines))
+    text = screen(movement(comparisons=(*lines, *others), largest_changes=changes, records=records), width=80)
+
+    assert len(text.splitlines()) <= 26
+    assert max(map(len, text.splitlines())) <= 80
+    assert [cells[0] for cells in table_rows(text)][:8] == [f"m{n}" for n in range(8)]
+    assert [cells[1] for cells in table_rows(text)][8:] == ["q7", "q6", "q5", "q4", "q3"]
+    assert text.endswith("More  5 differences, 1 slice, 3 queries: --all, or --output changes.html\n")
 
 
 def test_each_side_has_id_time_and_commit():
     text = shown(movement())
 
-    assert "base: 20261120T020000Z-nightly-1f0c9a2b of 2026-11-20 02:00 UTC, commit abc\n" in text
+    assert "BASE   20261120T020000Z-nightly-1f0c9a2b of 2026-11-20 02:00 UTC, commit abc\n" in text
     assert "commit ffffffffffff with changes\n" in text
 
 
@@ -192,8 +214,8 @@ def test_a_side_with_a_date_is_named_by_its_night():
 
     text = shown(movement(records=(pair,)))
 
-    assert "base: night 2026-11-19, 20261120T020000Z-nightly-1f0c9a2b of 2026-11-20 02:00 UTC, commit abc\n" in text
-    assert "candidate: 20261121T020000Z" in text
+    assert "BASE   night 2026-11-19, 20261120T020000Z-nightly-1f0c9a2b of 2026-11-20 02:00 UTC, commit abc\n" in text
+    assert "NEW    20261121T020000Z" in text
 
 
 def test_parts_stand_below_their_change():
@@ -221,7 +243,7 @@ def test_figures_that_moved_in_no_part_are_counted():
 
     text = shown(movement(splits=splits, unlike=("web: the judgments differ",)))
 
-    assert re.findall(r"^│ (\w+) .* all of it", text, re.MULTILINE) == ["cancels", "shares"]
+    assert re.findall(r"^ (\w+) .* all of it", text, re.MULTILINE) == ["cancels", "shares"]
     assert "no part changed: 1 figure\n" in text
     assert "what the change is due to" not in shown(movement(splits=splits[:1]))
 
@@ -229,8 +251,8 @@ def test_figures_that_moved_in_no_part_are_counted():
 def test_where_nothing_moved_no_table_is_shown():
     text = shown(movement(moved=False))
 
-    assert "nothing changed" in text
-    assert "│" not in text
+    assert text.startswith("SAME  Every query has the same score.\n")
+    assert table_rows(text) == []
 
 
 @pytest.mark.parametrize("show", [shown, comparison_markdown])

@@ -12,16 +12,21 @@ from rankledger.pipeline.inference.tables import Comparison, decide
 from rankledger.pipeline.report.tables import (
     Interval,
     Scale,
+    count_decimals,
+    difference_rows,
+    difference_table,
     effect_label,
     effect_rule,
     interval_bar,
     letter_display,
     p_value,
+    p_value_notes,
     scale_header,
     signed,
 )
-from rankledger.pipeline.report.terminal import differences
+from rankledger.pipeline.report.text_table import TerminalText
 from tests.support.sample_page import compared
+from tests.support.terminal import table_rows
 
 MATTERS = {"ndcg@10": 0.01}
 ALPHA = 1 - 0.95  # 0.050000000000000044
@@ -185,22 +190,37 @@ RRF = replace(LINE, model="rrf", difference=-0.02, ci_low=-0.05, ci_high=0.01, p
 
 
 def shown(*lines: Comparison, width: int = 140) -> str:
-    return differences(lines, {line.dataset: "ndcg@10" for line in lines}, width=width, colour=False)
+    text = TerminalText(width=width)
+    text.add_table(difference_table("web", difference_rows(lines)))
+    text.add(*p_value_notes(lines))
+    return str(text)
 
 
-def cells(text: str) -> list[list[str]]:
-    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
-
-
-def test_one_baseline_is_named_once_above_the_rows():
-    text = shown(LINE, RRF)
-
-    assert text.splitlines()[0] == "web: ndcg@10 against bm25"
-    assert cells(text) == [
-        ["dense", "0.4000", "0.5000", "+0.1000", "[+0.0500, +0.1500]", "0.0012", "0.0034", "30 / 5 / 15"],
-        ["rrf", "0.4000", "0.5000", "-0.0200", "[-0.0500, +0.0100]", "0.2000", "0.3000", "30 / 5 / 15"],
+def test_a_row_has_both_values_and_the_difference_with_its_interval():
+    assert table_rows(shown(LINE, RRF)) == [
+        ["dense against bm25", "0.400", "0.500", "+0.100 [+0.050, +0.150]", "0.0034", "30 / 5 / 15"],
+        ["rrf against bm25", "0.400", "0.500", "-0.020 [-0.050, +0.010]", "0.3000", "30 / 5 / 15"],
     ]
-    assert "corrected among 2 pairs x 2 measures x 1 slice on web (4 tests)" in text
+    assert "corrected among 2 pairs x 2 measures x 1 slice on web (4 tests)" in shown(LINE, RRF)
+
+
+@pytest.mark.parametrize(
+    ("n_queries", "decimals"), [(1, 2), (25, 2), (26, 3), (300, 3), (2_500, 3), (2_501, 4), (1_000_000, 4)]
+)
+def test_decimals_follow_the_number_of_queries(n_queries, decimals):
+    """Two digits of the largest standard error of a mean in [0, 1], 0.5 / sqrt(n), but no more than four decimals."""
+    assert count_decimals(n_queries) == decimals
+    row = table_rows(shown(replace(LINE, n_queries=n_queries)))[0]
+    assert row[3] == f"{0.1:+.{decimals}f} [{0.05:+.{decimals}f}, {0.15:+.{decimals}f}]"
+
+
+def test_a_difference_that_rounds_to_nothing_keeps_a_digit():
+    assert [signed(value, 3) for value in (0.0004, -0.0004, 0.0, 0.00002)] == [
+        "+0.0004",
+        "-0.0004",
+        "0.000",
+        "+2.0e-05",
+    ]
 
 
 @pytest.mark.parametrize(("test", "said"), [("randomization", 1), ("bootstrap-t", 0), ("t", 0), ("bootstrap", 0)])
@@ -300,59 +320,26 @@ def test_a_p_value_that_draws_cannot_go_below_is_an_upper_bound():
     found = [replace(LINE, p_value=p, p_corrected=2 * least, p_least=least) for p in (least, 2 * least)]
     exact = replace(LINE, p_value=least, p_corrected=least)
 
-    assert [row[5:7] for row in cells(shown(*found, exact))] == [
-        ["≤.0001", "0.0002"],
-        ["0.0002", "0.0002"],
-        ["0.0001", "0.0001"],
-    ]
-
-
-def test_pairs_name_both_models():
-    text = shown(LINE, replace(RRF, baseline="dense"))
-
-    assert text.splitlines()[0] == "web: ndcg@10"
-    assert [row[0] for row in cells(text)] == ["dense against bm25", "rrf against dense"]
-
-
-def test_other_measures_and_slices_are_counted():
-    others = [replace(LINE, measure="ap"), replace(LINE, slice="market=de"), replace(LINE, measure="rr", slice="x=y")]
-    text = shown(LINE, *others)
-
-    assert len(cells(text)) == 1
-    assert "3 more in comparisons.csv, by other measures and slices" in text
-
-
-def test_each_dataset_has_a_table():
-    text = shown(LINE, replace(LINE, dataset="shop"))
-
-    assert [line.partition(":")[0] for line in text.splitlines() if "against bm25" in line] == ["web", "shop"]
+    assert [row[4] for row in table_rows(shown(*found, exact))] == ["0.0002", "0.0002", "0.0001"]
+    found = [replace(line, p_corrected=None) for line in found]
+    assert [row[4] for row in table_rows(shown(*found))] == ["≤.0001", "0.0002"]
 
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_no_number_is_broken_on_a_narrow_terminal(width):
-    row = cells(shown(LINE, width=width))[0]
-
-    assert row[row.index("+0.1000") :] == ["+0.1000", "[+0.0500, +0.1500]", "0.0034"]
+    assert "+0.100 [+0.050, +0.150]" in table_rows(shown(LINE, width=width))[0]
 
 
 def test_a_narrow_terminal_goes_without_some_columns_and_says_so():
     long = replace(LINE, model="a-model-of-20-letters")
-    wide, narrow = shown(long, width=140), shown(long, width=80)
+    wide, narrow = shown(long, width=140), shown(long, width=65)
 
-    assert "left out" not in wide
-    (needed,) = re.findall(r"left out: \+ / = / −, p, baseline; COLUMNS=(\d+) shows all", narrow)
-    assert "left out" not in shown(long, width=int(needed))
-    assert "left out" in shown(long, width=int(needed) - 1)
+    assert "without" not in wide
+    (needed,) = re.findall(r"without win / tie / loss \(COLUMNS=(\d+) shows all\)", narrow)
+    assert "without" not in shown(long, width=int(needed))
+    assert "without" in shown(long, width=int(needed) - 1)
     assert "caution" not in wide
     assert "few decide" in shown(replace(long, mark="sparse"), width=140)
-    assert all(len(line) <= 80 for line in narrow.splitlines() if line[:1] in "┏┃┡│└")
-
-
-def test_of_very_many_pairs_the_first_are_shown():
-    text = shown(*(replace(LINE, model=f"m{n}") for n in range(46)))
-
-    assert len(cells(text)) == 45
-    assert "; 1 more by ndcg@10 in comparisons.csv" in text
 
 
 def test_no_name_steers_a_terminal():

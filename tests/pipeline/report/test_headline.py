@@ -1,14 +1,15 @@
-"""The headline of evaluations that are written by hand: one sentence on the worst, and who it is for."""
+"""The verdict of evaluations that are written by hand: what failed, where, since when, and who it is for."""
 
 from dataclasses import replace
 from typing import Any
 
 from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.inference.tables import ChangeSince, Estimate
+from rankledger.pipeline.inference.tables import ChangeSince, Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.report.headline import headline_of
+from rankledger.pipeline.report.headline import headline_of, verdict_lines
 from tests.support.manifests import change_evaluation, make_evaluation
+from tests.support.sample_page import compared
 
 FIGURES = {"bm25": 0.4, "dense": 0.5, "hybrid": 0.45}
 FAMILY = {
@@ -65,135 +66,182 @@ def change(difference: float, model: str = "bm25", **fields: Any) -> ChangeSince
 
 
 def failing(model: str = "bm25", **fields: Any) -> Verdict:
-    reason = f"ndcg@10 of {model} dropped by 0.0670"
-    line = Verdict("no-drop", "web", model, "ndcg@10", "all", "fail", "fail", reason, nights=1)
+    line = Verdict(
+        *("no-drop", "web", model, "ndcg@10", "all", "fail", "fail", "a reason"),
+        reference=f"{model} in {ID}",
+        estimate=-0.067,
+        ci_low=-0.08,
+        ci_high=-0.05,
+        limit=-0.02,
+        nights=1,
+    )
     return replace(line, **fields)
 
 
 PASSED = failing(outcome="pass", effect="pass", nights=0)
+FLOOR = failing(gate="floor", reference=None, reason="rr of bm25 is 0.2; at least 0.3 is asked for", nights=3)
 
 
-def test_as_in_the_morning():
+def pairs(*p_values: float, best: str = "dense") -> tuple[Comparison, ...]:
+    others = [model for model in FIGURES if model != best]
+    return tuple(
+        compared(model, -0.1, baseline=best, p_value=p, p_corrected=p)
+        for model, p in zip(others, p_values, strict=True)
+    )
+
+
+def test_a_failed_gate_is_line_one():
     line = change(-0.067, first_seen="2026-11-20", **FAMILY)
+    found = evaluation(line, verdicts=(failing(), replace(PASSED, gate="floor")))
 
-    assert headline_of(evaluation(line, verdicts=(failing(),))) == (
-        "bm25 fell 0.067 since last night. family=internet (59 queries, 0.543 → 0.163) explains all of it. "
-        "First seen 20 Nov. Owner: search-team."
+    assert headline_of(found) == (
+        "FAIL no-drop: ndcg@10 of bm25 fell 0.067 [0.050, 0.080] since last night, allowed 0.02. "
+        "family=internet (59 queries) explains all of it. Since 20 Nov. Owner: search-team."
     )
-
-
-def test_the_worst_is_named_and_others_are_counted():
-    lines = (change(-0.02), change(-0.3, "dense", **{**FAMILY, "slice_share": 0.74}), change(-0.1, "hybrid"))
-    verdicts = tuple(map(failing, FIGURES))
-
-    assert headline_of(evaluation(*lines, verdicts=verdicts)) == (
-        "dense fell 0.300 since last night, and 2 more failed. "
-        "family=internet (59 queries, 0.543 → 0.163) explains 74% of it."
-    )
-
-
-def test_which_change_is_told():
-    old = {"since": "accepted", "date": "2025-12-24"}
-    by_rr = {"measure": "rr"}
-    since_last_night, since_accepted = "since last night", "since the accepted record of 24 Dec 2025"
-    cases = [
-        ((change(-0.04), change(-0.07, **old)), 1, f"bm25 fell 0.040 {since_last_night} (0.070 {since_accepted})."),
-        ((change(-0.04), change(-0.04, **old)), 1, f"bm25 fell 0.040 {since_last_night}."),
-        ((change(-0.02), change(-0.07, **old)), 1, f"bm25 fell 0.070 {since_accepted}."),
-        ((change(-0.04), change(-0.07, **old)), 2, f"bm25 fell 0.070 {since_accepted}."),
-        ((change(0.0), change(-0.2, **by_rr)), 1, f"bm25 fell 0.200 by rr {since_last_night}."),
-        ((change(-0.02), change(-0.2, **by_rr)), 1, f"bm25 fell 0.020 {since_last_night}."),
+    assert [str(line) for line in verdict_lines(found)][1:] == [
+        "PASS 1 of 2 gates (floor)",
+        "BEST dense: ndcg@10 = 0.500",
     ]
-    for lines, nights, said in cases:
-        found = headline_of(evaluation(*lines, verdicts=(failing(nights=nights),)))
-        assert found == f"{said} Owner: search-team."
+    assert verdict_lines(found)[0].change == line
 
 
-def test_a_gate_that_fails_without_a_drop_gives_its_reason():
-    verdict = failing(gate="floor", reason="rr of bm25 is 0.2; at least 0.3 is asked for", nights=3)
-    line = change(-0.015, first_seen="2026-11-18")
+def test_every_cause_has_a_line_the_worst_first():
+    others = [failing("dense", estimate=-0.3), failing("dense", measure="rr", estimate=-0.1)]
+    undecided = failing(
+        "hybrid", outcome="inconclusive", effect="stop", reference=None, reason="it contains the limit."
+    )
+    warned = failing("hybrid", gate="slices", effect="warn", reference=None, reason="market=de fell")
+    failure = Failure("web", "gone", "gone.tsv: file not found")
+    found = evaluation(verdicts=(warned, undecided, failing(), *others), failures=(failure,))
 
-    assert headline_of(evaluation(line, verdicts=(verdict, failing("dense")))) == (
-        "bm25 fails floor, and 1 more: rr of bm25 is 0.2; at least 0.3 is asked for. First seen 18 Nov. "
-        "Owner: search-team."
+    assert [line.text.split(". ")[0] for line in verdict_lines(found)[:5]] == [
+        "no-drop: ndcg@10 of dense fell 0.300 [0.050, 0.080], allowed 0.02 (also rr).",
+        "no-drop: ndcg@10 of bm25 fell 0.067 [0.050, 0.080], allowed 0.02",
+        "gone on web was not evaluated: gone.tsv: file not found",
+        "no-drop: it contains the limit.",
+        "slices: market=de fell.",
+    ]
+    words = ["FAIL", "FAIL", "INCOMPLETE", "INCONCLUSIVE", "WARN", "BEST"]
+    assert [line.word for line in verdict_lines(found)] == words
+
+
+def test_a_gate_without_a_baseline_gives_its_reason():
+    found = evaluation(change(-0.015, first_seen="2026-11-18"), verdicts=(FLOOR,))
+
+    assert headline_of(found) == (
+        "FAIL floor: rr of bm25 is 0.2; at least 0.3 is asked for. Since 18 Nov. Owner: search-team."
     )
 
 
-def test_what_is_missing_or_undecided():
-    failures = (Failure("web", "bm25", "bm25.tsv: file not found"), Failure("web", "dense", "x"))
-    undecided = failing(outcome="inconclusive", effect="stop", reason="the interval contains the limit")
-    missing = "bm25 was not evaluated, and 1 more: bm25.tsv: file not found. Owner: search-team."
-    unclear = "bm25 is undecided by no-drop: the interval contains the limit. Owner: search-team."
+def test_the_record_that_a_gate_compares_with_is_named():
+    accepted = {"since": "accepted", "date": "2025-12-24", "reference": ID.replace("1119", "1018")}
+    lines = change(-0.04), change(-0.07, **accepted, **FAMILY | {"slice_share": 0.74})
+    verdict = failing(reference=f"bm25 in {accepted['reference']}")
 
-    assert headline_of(evaluation(failures=failures, verdicts=(undecided,))) == missing
-    assert headline_of(evaluation(change(-0.1, "dense"), verdicts=(undecided,))) == unclear
-    assert headline_of(evaluation(failures=failures, verdicts=(failing("dense"),))).startswith("dense fails no-drop")
+    assert "fell 0.067 [0.050, 0.080] since the accepted record of 24 Dec 2025, allowed 0.02. family=internet " in (
+        headline_of(evaluation(*lines, verdicts=(verdict,)))
+    )
+    assert "explains 74% of it." in headline_of(evaluation(*lines, verdicts=(verdict,)))
+    other = replace(verdict, reference="bm25 in another")
+    assert "[0.050, 0.080], allowed 0.02." in headline_of(evaluation(lines[0], verdicts=(other,)))
+
+
+def test_a_slice_that_fails_is_named():
+    found = headline_of(evaluation(verdicts=(failing(slice="market=de"),)))
+
+    assert found.startswith("FAIL no-drop: ndcg@10 of bm25 on market=de fell 0.067")
+
+
+def test_changed_judgments_ask_for_a_look_and_an_acceptance():
+    reason = "judgments changed (3 pairs new) since the night 2026-11-19"
+    line = replace(change(0.0), difference=None, reason=reason)
+    verdict = failing(outcome="not comparable", effect="stop", estimate=None, reason=reason)
+
+    assert headline_of(evaluation(line, verdicts=(verdict,))) == (
+        "INCONCLUSIVE no-drop: judgments changed (3 pairs new). Check the values, then accept the record. "
+        "Owner: search-team. Judgments changed since 19 Nov (3 pairs new)."
+    )
 
 
 def test_a_quiet_night():
-    warned = replace(PASSED, effect="warn")
     small = replace(PASSED, outcome="not judged")
+    largest = "ndcg@10 of bm25"
     cases = [
-        ((change(0.0), change(0.0, "dense")), (), "No figure by ndcg@10 changed since last night."),
-        ((change(0.0), change(0.0, measure="rr")), (), "No figure changed since last night."),
-        (
-            (change(0.0, date="2026-11-17"),),
-            (PASSED, small),
-            "The check passed; no figure by ndcg@10 changed since 17 Nov.",
-        ),
-        ((change(-0.004), change(0.002, "dense")), (PASSED,) * 8, "bm25 fell 0.004 since last night (unclear)."),
-        ((change(-0.02), change(0.01, "dense")), (PASSED,) * 8, "bm25 fell 0.020 since last night."),
-        ((change(0.05),), (PASSED, warned), "bm25 rose 0.050 since last night."),
-        ((change(0.05, mark="sparse"),), (PASSED,) * 8, "bm25 rose 0.050 since last night."),
-        ((change(0.05, decision=""),), (PASSED,) * 8, "bm25 rose 0.050 since last night (unclear)."),
-        ((change(0.00012),), (PASSED,) * 8, "bm25 rose 0.0001 since last night (unclear)."),
+        ((change(0.0), change(0.0, "dense")), "No value of ndcg@10 changed since last night."),
+        ((change(0.0), change(0.0, measure="rr")), "No value changed since last night."),
+        ((change(0.0, date="2026-11-17"),), "No value of ndcg@10 changed since 17 Nov."),
+        ((change(0.0, mark="degenerate"),), "No value of ndcg@10 changed on the queries of both since last night."),
+        ((change(-0.004), change(0.002, "dense")), f"{largest} fell 0.004 since last night (unclear)."),
+        ((change(0.05),), f"{largest} rose 0.050 since last night."),
+        ((change(0.05, decision=""),), f"{largest} rose 0.050 since last night (unclear)."),
+        ((change(0.00012),), f"{largest} rose 0.0001 since last night (unclear)."),
+        ((change(-0.02), change(0.3, "dense")), f"{largest} fell 0.020 since last night. Owner: search-team."),
     ]
-    for lines, verdicts, said in cases:
-        checks = "1 of 2 checks passed, 1 warned" if warned in verdicts else f"All {len(verdicts)} checks passed"
-        whole = said if said[0] in "NT" else f"{checks}; largest change: {said}"
-        assert headline_of(evaluation(*lines, verdicts=verdicts)) == whole
+    for lines, expected in cases:
+        passing = f"{'' if expected[0] == 'N' else 'Largest change: '}{expected}"
+        assert headline_of(evaluation(*lines, verdicts=(PASSED, small))) == f"PASS 1 of 1 gate (no-drop). {passing}"
+        assert headline_of(evaluation(*lines)) == f"CHANGE {expected}"
 
 
-def test_a_drop_that_no_gate_judges():
-    line = change(-0.02, "dense")
+def test_a_drop_by_the_primary_measure_comes_before_a_larger_one():
+    lines = (change(-0.02, "dense"), change(-0.3, "hybrid", measure="rr"))
 
-    assert headline_of(evaluation(line, verdicts=(PASSED,))) == "dense fell 0.020 since last night."
-    assert (
-        headline_of(evaluation(line, change(-0.3, "hybrid"))) == "hybrid fell 0.300 since last night, and 1 more fell."
-    )
+    assert headline_of(evaluation(*lines)) == "CHANGE ndcg@10 of dense fell 0.020 since last night."
 
 
-def test_a_first_evaluation():
+def test_the_best_model_of_each_dataset():
+    cases = [
+        (pairs(0.01, 0.04), "better than the other 2 models (adj. p 0.0400)"),
+        (pairs(0.01, 0.2), "not clearly better than hybrid"),
+        (pairs(0.1, 0.2), "not clearly better than hybrid, bm25"),
+    ]
+    for lines, expected in cases:
+        assert headline_of(evaluation(comparison_lines=lines)) == f"BEST dense: ndcg@10 = 0.500, {expected}"
+    assert headline_of(evaluation()) == "BEST dense: ndcg@10 = 0.500"
+
+
+def test_ranks_tell_the_best_if_it_was_not_compared_with_all():
+    for firsts, expected in (
+        (["dense"], "better than the other 2 models"),
+        ([*FIGURES], "not clearly better than hybrid, bm25"),
+    ):
+        found = evaluation()
+        ranked = (replace(e, rank_low=1 if e.model in firsts else 2, rank_high=3) for e in found.estimates)
+        assert expected in headline_of(change_evaluation(found, estimates=tuple(ranked)))
+
+
+def test_datasets_are_named_and_counted():
+    found = evaluation(datasets=("web", "shop", "maps", "news"))
+
+    assert [str(line) for line in verdict_lines(found)] == [
+        *(f"BEST dense on {name}: ndcg@10 = 0.500" for name in ("web", "shop", "maps")),
+        "BEST 1 more dataset",
+    ]
     alone = [line for line in evaluation().estimates if line.model == "bm25"]
-
-    assert headline_of(evaluation()) == "dense leads: ndcg@10 0.5000."
-    assert (
-        headline_of(evaluation(estimates=tuple(alone), verdicts=(PASSED,))) == "The check passed. bm25: ndcg@10 0.4000."
-    )
-    assert headline_of(evaluation(datasets=("web", "shop", "maps"))) == (
-        "dense leads on web: ndcg@10 0.5000; dense leads on shop: ndcg@10 0.5000; 1 more dataset."
-    )
+    assert verdict_lines(evaluation(estimates=tuple(alone))) == []
     assert headline_of(evaluation(estimates=())) == ""
 
 
 def test_lower_is_better():
     found = evaluation(change(-0.1), datasets=("web", "shop"), directions={"ndcg@10": "lower", "rr": "lower"})
 
-    assert headline_of(found) == "bm25 on web worsened by 0.100 since last night. Owner: search-team."
+    assert headline_of(found) == (
+        "CHANGE ndcg@10 of bm25 on web worsened by 0.100 since last night. Owner: search-team."
+    )
 
 
 def test_days():
     cases = {"2026-11-20": "the evaluation before", "2025-11-20": "20 Nov 2025", "release-7": "release-7"}
-    for day, said in cases.items():
-        assert headline_of(evaluation(change(-0.1, "dense", date=day))) == f"dense fell 0.100 since {said}."
+    for day, expected in cases.items():
+        assert headline_of(evaluation(change(-0.1, "dense", date=day))).endswith(f"fell 0.100 since {expected}.")
 
 
 def test_what_could_not_be_compared():
     line = replace(change(0.0), difference=None, reason="documents changed since the night 2026-11-19")
 
     assert headline_of(evaluation(line)) == (
-        "Not compared with the record of 19 Nov: documents changed since the night 2026-11-19. "
-        "dense leads: ndcg@10 0.5000."
+        "BEST dense: ndcg@10 = 0.500. Not compared with the record of 19 Nov: documents changed since the night "
+        "2026-11-19."
     )
 
 
@@ -201,16 +249,16 @@ def test_a_record_of_the_same_day_has_its_time():
     today = {"reference": "20261126T094107Z-nightly-0000000a", "date": "2026-11-26"}
     undated: dict[str, Any] = {"evaluation_id": "20261126T101500Z-nightly-0000000b", "date": ""}
     cases = [
-        (change(-0.04, **today), "bm25 fell 0.040 since 26 Nov 09:41 UTC."),
-        (change(0.0, **today), "No figure by ndcg@10 changed since 26 Nov 09:41 UTC."),
-        (change(-0.04, since="accepted", **today), "bm25 fell 0.040 since the accepted record of 26 Nov 09:41 UTC."),
+        (change(-0.04, **today), "fell 0.040 since 26 Nov 09:41 UTC."),
+        (change(0.0, **today), "No value of ndcg@10 changed since 26 Nov 09:41 UTC."),
+        (change(-0.04, since="accepted", **today), "fell 0.040 since the accepted record of 26 Nov 09:41 UTC."),
         (
             replace(change(0.0, **today), difference=None, reason="the seed differs"),
             "Not compared with the record of 26 Nov 09:41 UTC: the seed differs.",
         ),
-        (change(-0.04, **today | {"date": "2026-11-25"}), "bm25 fell 0.040 since 25 Nov."),
-        (change(-0.04, **today | {"date": "2025-11-26"}), "bm25 fell 0.040 since 26 Nov 2025."),
-        (change(-0.04, **today | {"date": "release-7"}), "bm25 fell 0.040 since release-7."),
+        (change(-0.04, **today | {"date": "2026-11-25"}), "fell 0.040 since 25 Nov."),
+        (change(-0.04, **today | {"date": "2025-11-26"}), "fell 0.040 since 26 Nov 2025."),
+        (change(-0.04, **today | {"date": "release-7"}), "fell 0.040 since release-7."),
     ]
     for line, expected in cases:
-        assert headline_of(evaluation(line, **undated)).startswith(expected)
+        assert expected in headline_of(evaluation(line, **undated))

@@ -13,6 +13,7 @@ from rankledger.pipeline.inference.changepoints import FalseSteps, LevelChange
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
+from tests.support.terminal import table_rows
 
 RATES = (
     FalseSteps("independent nights", 60, 0.021, 0.05, 0.0),
@@ -41,8 +42,13 @@ def shown(found: History, *, last: int | None = None, width: int = 120) -> str:
 
 
 def rows(text: str) -> list[list[str]]:
-    lines = [line.strip("│")[1:-1].split(" │ ") for line in text.splitlines() if line.startswith("│ 2026")]
-    return [[cells[0], cells[1].strip(), cells[2], *(cell.strip() for cell in cells[3:])] for cells in lines]
+    return [row for row in table_rows(text) if row[0].startswith("2026")]
+
+
+def bars(text: str) -> list[str]:
+    header, *lines = (line for line in text.splitlines() if line.startswith((" night", " 2026")))
+    begin = header.index("value") + len("value") + 2
+    return [line[begin : begin + 24] for line in lines]
 
 
 def test_a_row_has_the_night_its_figure_and_what_happened():
@@ -75,7 +81,7 @@ def test_bars_are_drawn_on_one_scale():
 
     From 0.3 to 0.7 in 24 cells: 0.4 is at 23 · 0.1 / 0.4 = 5.75, the 7th cell; 0.5 at 11.5, rounded to even, the 13th.
     """
-    first, second = (row[2] for row in rows(shown(history(night(1, 0.4), night(2, 0.6)))))
+    first, second = bars(shown(history(night(1, 0.4), night(2, 0.6))))
 
     assert first == "├─────●─────┤           "
     assert second == "            ├────●─────┤"
@@ -83,7 +89,7 @@ def test_bars_are_drawn_on_one_scale():
 
 
 def test_a_figure_without_interval_is_a_point():
-    (bar,) = (row[2] for row in rows(shown(history(night(1, ci_low=None, ci_high=None)))))
+    (bar,) = bars(shown(history(night(1, ci_low=None, ci_high=None))))
 
     assert bar.strip() == "●"
     assert bar.index("●") == 12
@@ -206,10 +212,6 @@ ENTRY = {
 }
 
 
-def cells(text: str) -> list[list[str]]:
-    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
-
-
 def figure(number: int, fingerprint: str = "f0") -> dict[str, Any]:
     line = Estimate("web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, None, 7, 0, 0)
     where = {"evaluation_id": f"{ID[:-8]}{number:08x}", "date": "2026-11-20", "fingerprint": fingerprint}
@@ -217,7 +219,7 @@ def figure(number: int, fingerprint: str = "f0") -> dict[str, Any]:
 
 
 def row(**changes: object) -> list[str]:
-    (only,) = cells(record_list(RecordList("runs/records", (ENTRY | changes,)), width=120))
+    (only,) = table_rows(record_list(RecordList("runs/records", (ENTRY | changes,)), width=120))
     return only
 
 
@@ -257,14 +259,14 @@ def test_a_figure_is_a_row():
     text = figure_matches(FigureMatch("0.4312", "ap", 2, (figure(1),)), width=120)
 
     assert text.startswith("ap that rounds to 0.4312: 1 in 2 records\n")
-    assert cells(text) == [
+    assert table_rows(text) == [
         [figure(1)["evaluation_id"], "2026-11-20", "web", "bm25", "all", "0.431170", "[0.4000, 0.4600]"]
     ]
 
 
 def test_the_same_figure_of_several_evaluations_is_one_row():
     match = FigureMatch("0.4312", "ap", 3, (figure(3), figure(2), figure(1, "f1"), figure(0)))
-    rows = cells(figure_matches(match, width=160))
+    rows = table_rows(figure_matches(match, width=160))
 
     assert [(cells_[0], cells_[-1]) for cells_ in rows] == [
         (figure(3)["evaluation_id"], "2 earlier"),
@@ -276,7 +278,7 @@ def test_the_same_figure_of_several_evaluations_is_one_row():
 def test_of_too_many_figures_the_last_are_shown():
     many = FigureMatch("0.4", "ap", 60, tuple(figure(number, f"f{number}") for number in range(60)))
 
-    assert len(cells(figure_matches(many, width=120))) == 50
+    assert len(table_rows(figure_matches(many, width=120))) == 50
     assert "10 more; --json has all" in figure_matches(many, width=120)
     assert len(json.loads(json.dumps(asdict(many)))["figures"]) == 60
 

@@ -76,13 +76,13 @@ def test_a_row_has_every_figure_of_its_model():
 
     assert found.rows == [
         ["model", "ap", "rr"],
-        ["bm25", "0.9000 [0.8000, 1.0000]", "0.9000 [0.8000, 1.0000]"],
-        ["dense", "0.6000 [0.5000, 0.7000]", "0.6000 [0.5000, 0.7000]"],
+        ["bm25", "0.900 [0.800, 1.000]", "0.900 [0.800, 1.000]"],
+        ["dense", "0.600 [0.500, 0.700]", "0.600 [0.500, 0.700]"],
         ["random", "undefined", "undefined"],
     ]
-    assert found.bold == ["0.9000 [0.8000, 1.0000]"] * 2
-    assert "web (1,200 queries)" in found.text
-    assert "record: runs/records/20261120T020000Z-nightly-1f0c9a2b" in found.text
+    assert found.bold == ["0.900 [0.800, 1.000]"] * 2
+    assert "web: 1,200 queries, 3 models, 95% intervals" in found.text
+    assert "Record runs/records/20261120T020000Z-nightly-1f0c9a2b" in found.text
 
 
 def test_ranks_stand_beside_the_models():
@@ -91,7 +91,7 @@ def test_ranks_stand_beside_the_models():
     found = read(change_evaluation(made, estimates=tuple(lines)))
 
     assert [row[1] for row in found.rows] == ["rank", "1", "2", ""]
-    assert "ranks by ap on web: simultaneous 95% intervals; may be the best: bm25" in found.text
+    assert "BEST bm25: ap = 0.900, better than the other 2 models" in found.text
 
 
 def test_models_that_are_not_distinguishable_share_a_letter():
@@ -102,7 +102,7 @@ def test_models_that_are_not_distinguishable_share_a_letter():
     found = read(change_evaluation(evaluation(two), comparison_lines=(pair,)))
 
     assert [row[2] for row in found.rows] == ["letters", "a", "a"]
-    assert "models that share one do not differ significantly" in found.text
+    assert "BEST bm25: ap = 0.900, not clearly better than dense" in found.text
 
 
 def test_names_that_would_do_harm_are_text():
@@ -130,7 +130,7 @@ def test_what_is_left_out_is_counted():
     found = read(evaluation(figures, ("ap", "rr", "p@5", "p@10", "r@5", "r@10")))
 
     assert len(found.rows) == 51
-    assert "web (1,200 queries): 10 more models, 2 more measures in summary" in found.text
+    assert "web: 1,200 queries, 60 models: 10 more models, 2 more measures in summary" in found.text
 
 
 @pytest.mark.parametrize("n_models", [0, 1])

@@ -131,7 +131,7 @@ def test_what_did_not_change_is_folded():
     assert [row[0] for row in group.rows] == ["dense"]
     assert "<summary><bdi>1 unchanged</bdi>: the same score on every query</summary>" in text
     none = comparison(moved=False, comparisons=(), scores=(), figures=(), slice_changes=(), unlike=(), splits=())
-    assert "Nothing changed: every query has the same score." in comparison_html(none)
+    assert "SAME Every query has the same score." in comparison_html(none)
 
 
 def test_sections_stand_in_their_order():
