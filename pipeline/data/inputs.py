@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -44,7 +45,7 @@ from rankledger.pipeline.data.outputs import (
     replicate_of,
     replicates_by_model,
 )
-from rankledger.pipeline.data.parts import peak_bytes
+from rankledger.pipeline.data.parts import peak_bytes, score_bytes
 from rankledger.pipeline.data.readers import find_cut_number
 from rankledger.pipeline.support.environment import MemoryLimit, format_bytes, give_back_memory
 from rankledger.pipeline.support.errors import InputError
@@ -104,6 +105,7 @@ def _read_external(
 
     read_scores = read_log if "logs" in dataset.suites else read_external_scores
     calls = [(task, read_scores, task.output.shown, dataset.measures) for task in tasks]
+    workers = _plan_scores(workers, [task.output.shown for task in tasks])
     outputs: list[ExternalOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
     read = [output for output in outputs if not isinstance(output, Failure)]
     contents: dict[str, str] = {}
@@ -534,15 +536,34 @@ def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Wor
     """Return the workers that read these outputs, and the number of parts that each has at a time."""
     limit = MemoryLimit.of(workers.memory)
     peaks = {output[0].path: peak for output in outputs if (peak := _peak_within(limit, *output)) is not None}
+    peak = _refuse_beyond(limit, peaks)
+    base = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
+    n_outputs = limit.count(peak + base, min(workers.n_jobs, max(1, len(outputs))))
+    n_ranges = min(MOST_RANGES, workers.share(n_outputs), limit.count(peak, MOST_RANGES * n_outputs) // n_outputs)
+    return replace(workers, jobs=n_outputs), max(1, n_ranges)
+
+
+def _plan_scores(workers: Workers, outputs: Sequence[Source]) -> Workers:
+    """Return the workers that read these external scores. Scores that were read stay in memory."""
+    peaks, kept = dict[str, float](), 0.0
+    for output in outputs:
+        with suppress(InputError):  # reading says so
+            peaks[output.path], remaining = score_bytes(output)
+            kept += remaining
+    limit = MemoryLimit.of(workers.memory)
+    limit = replace(limit, base=limit.base + kept)
+    peak = _refuse_beyond(limit, peaks)
+    return replace(workers, jobs=limit.count(peak, min(workers.n_jobs, max(1, len(outputs))))) if peak else workers
+
+
+def _refuse_beyond(limit: MemoryLimit, peaks: Mapping[str, float]) -> float:
+    """Return the maximum of the peaks. Raise InputError if it is beyond a limit that the config sets."""
     path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
     if peaks and limit.is_set and not limit.holds(peak):
         needed = format_bytes(limit.base + peak)
         problem = f"{format_bytes(limit.limit)}, but reading {path} needs about {needed}"
         raise InputError(f"execution.memory: {problem}; set at least {needed}")
-    base = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
-    n_outputs = limit.count(peak + base, min(workers.n_jobs, max(1, len(outputs))))
-    n_ranges = min(MOST_RANGES, workers.share(n_outputs), limit.count(peak, MOST_RANGES * n_outputs) // n_outputs)
-    return replace(workers, jobs=n_outputs), max(1, n_ranges)
+    return peak
 
 
 def _peak_within(limit: MemoryLimit, source: Source, in_ranges: bool, is_cached: Callable[[], bool]) -> float | None:

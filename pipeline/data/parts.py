@@ -33,6 +33,8 @@ _LONG = 256  # bytes of a line that may be a list: the rows that come of its byt
 _LARGEST_OF_LONG = 1 << 24  # bytes of text in a part of such lines
 _UNPACKED = 5  # bytes of text that come of a byte compressed, or of Parquet
 _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
+_READ_SCORE, _KEPT_SCORE = 26, 8  # bytes of memory for a byte of a table of scores: each cell is an object of Python
+_SCORES_OF_LOG = 0.25  # share of a log's bytes
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
 _TEXTS = {name for name, layout in FORMATS.items() if layout.cut is None and layout.samples is None}
@@ -66,6 +68,16 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
         is_kept = layout.cut is not None and (not in_ranges or is_compressed)
         maximum = max(maximum, _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0))
     return maximum
+
+
+def score_bytes(source: Source) -> tuple[float, float]:
+    """Return the estimated memory of external scores while they are read, and once they are."""
+    text = 0.0
+    for file in [] if source.held is not None or "://" in source.path else files_there(source):
+        layout = find_format(source.format or format_of(file.suffix), file.path)
+        is_packed = layout.cut is not None or suffixes(file.name)[1]
+        text += file.size * (_UNPACKED if is_packed else _SCORES_OF_LOG if layout.typed else 1)
+    return _READ_SCORE * text, _KEPT_SCORE * text
 
 
 def file_parts(

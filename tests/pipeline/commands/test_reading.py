@@ -1,5 +1,6 @@
 """How outputs are read: in shards, within a limit of memory (files have no bytes on disk), on a cluster."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -140,6 +141,21 @@ def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, name, in_range
     assert float(needed.removesuffix("GiB")) > 5
     assert plan_reading(Workers(2, memory=64 * GIB), [(output, in_ranges, not_cached)])[0].jobs == 1
     assert plan_reading(Workers(2), [(output, in_ranges, not_cached)])[0].jobs == 1  # nobody has set a limit
+
+
+def test_scores_that_do_not_fit_are_refused_before_they_are_read(tmp_path):
+    """Two tables of 8 MB take about 270 MB while one is read and 64 MB later: too much for 128 MiB."""
+    for name in "ab":
+        lines = (f"instance-{number:07},0.1234,0.5678,0.9012\n" for number in range(200_000))
+        (tmp_path / f"{name}.csv").write_text("query_id,s,t,u\n" + "".join(lines))
+    config = tmp_path / "c.yaml"
+    scores = dict.fromkeys("stu", "higher")
+    models = {name: {"outputs": f"{name}.csv"} for name in "ab"}
+    written = {"name": "n", "datasets": {"d": {"scores": scores}}, "models": models, "execution": {"memory": "128MiB"}}
+    config.write_text(json.dumps(written))
+
+    message = refusal(rankledger.evaluate_config, config, runs_dir=tmp_path / "runs", tracking=False)
+    assert message.startswith(f"execution.memory: 128MiB, but reading {tmp_path / 'a.csv'} needs about ")
 
 
 def test_what_is_cached_or_cannot_be_reached_takes_no_memory(tmp_path):
