@@ -118,10 +118,12 @@ def order_night(date: str | None, began: datetime, evaluation_id: str) -> NightO
 def rank_night(order: NightOrder, now: datetime) -> tuple[bool, calendar_date, bool, datetime, str]:
     """Return a sort key by night, then by time. The future comes first in both, because a clock was wrong.
 
-    A night is of the future from the day after tomorrow, because tomorrow is today in some places.
+    A night is of the future from the day after tomorrow, because tomorrow is today in some places. A second does not
+    count, because the start of a record without a manifest is only known to the second.
     """
     night, began, evaluation_id = order
-    return night <= (now + timedelta(days=1)).date(), night, began <= now, began, evaluation_id
+    is_past = began <= now + timedelta(seconds=1)
+    return night <= (now + timedelta(days=1)).date(), night, is_past, began, evaluation_id
 
 
 def _evaluation_id(text: str) -> str:
