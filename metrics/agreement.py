@@ -95,7 +95,7 @@ def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
         2017, doi:10.1145/3121050.3121106, where it is the estimated ranking that has ties.
     """
     concordant, discordant, n_compared = _pairs(block, k)
-    compared = _compared(block, k)
+    compared = _find_compared(block, k)
     above = compared.cumsum(axis=0) - compared
     share = (concordant - discordant) / np.maximum(above, 1)
     return Terms(
@@ -106,14 +106,14 @@ def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
     )
 
 
-def _compared(block: JudgedBlock, k: int | None) -> Bools:
+def _find_compared(block: JudgedBlock, k: int | None) -> Bools:
     """Return (H, Q) True for judged documents within k."""
     return (block.grades >= 0) & (block.ranks <= cut(k))
 
 
 def _pairs(block: JudgedBlock, k: int | None) -> tuple[Floats, Floats, Floats]:
     """Return each document's (H, Q) concordant and discordant pairs with documents above it."""
-    compared = _compared(block, k)
+    compared = _find_compared(block, k)
     grades = np.where(compared, block.grades, np.nan)  # a comparison with NaN is false both ways
     concordant = np.zeros(grades.shape)
     discordant = np.zeros(grades.shape)
@@ -191,9 +191,9 @@ def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Term
     best = np.where(ideal.grades > 0, ideal.ranks, np.inf)
     depth = np.maximum(block.n_retrieved, np.isfinite(best).sum(axis=0)) if k is None else np.float64(cut(k))
     weights = _weights(p, float(np.max(depth)))
-    best_weights = np.where(best <= depth, _between(weights, best, depth), 0.0)
+    best_weights = np.where(best <= depth, _sum_weights(weights, best, depth), 0.0)
     return Terms(
-        np.where(from_depth <= depth, _between(weights, from_depth, depth), 0.0),
+        np.where(from_depth <= depth, _sum_weights(weights, from_depth, depth), 0.0),
         {"rank in the ideal list": places, "in both from depth": from_depth},
         divisor=sum_down(best_weights),
         ideal=Terms(best_weights, {"in both from depth": best}),
@@ -238,13 +238,13 @@ def rbo(
     others = np.zeros_like(lengths) if other is None else np.minimum(other.n_retrieved, cut(k))
     shorter, longer = np.minimum(lengths, others), np.maximum(lengths, others)
     weights = _weights(p, math.inf if form == "minimum" else float((shorter + longer).max(initial=0)))
-    queries, deeper = _in_both(block.ranked, other, cut(k))
+    queries, deeper = _find_shared(block.ranked, other, cut(k))
     if form == "residual":
         overlap = _residual(shorter, longer, np.bincount(queries, minlength=len(lengths)), p, weights)
     else:
         end = np.where(deeper <= shorter[queries], shorter[queries], longer[queries])
         end = end if form == "extrapolated" else np.full_like(end, np.inf)
-        adds = (1 - p) * _between(weights, deeper, end) + p**end / end
+        adds = (1 - p) * _sum_weights(weights, deeper, end) + p**end / end
         overlap = np.bincount(queries, weights=adds, minlength=len(lengths)).astype(np.float64)
     overlap = np.clip(overlap, 0.0, 1.0)  # rounded, it may be beyond
     return np.where((longer > 0) & (other is not None), overlap, np.nan)
@@ -257,12 +257,12 @@ def _residual(shorter: Floats, longer: Floats, n_shared: npt.NDArray[np.int64], 
     they may agree wholly.
     """
     union = shorter + longer - n_shared
-    of_shorter, both = (_between(weights, end + 1, union) for end in (shorter, longer))
-    endless = -math.log1p(-p) / p - _between(weights, np.ones_like(union), union)
+    of_shorter, both = (_sum_weights(weights, end + 1, union) for end in (shorter, longer))
+    endless = -math.log1p(-p) / p - _sum_weights(weights, np.ones_like(union), union)
     return p**shorter + p**longer - p**union - (1 - p) * (shorter * of_shorter + longer * both + n_shared * endless)
 
 
-def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDArray[np.int64], Floats]:
+def _find_shared(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return the query and the greater rank of each document in both lists, by query and rank."""
     if other is None or not len(other.documents):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -301,7 +301,7 @@ def _weights(p: float, deepest: float) -> Floats:
     return np.concatenate([[0.0], np.cumsum(p ** (depths - 1) / depths)])
 
 
-def _between(weights: Floats, first: Floats, last: npt.NDArray[np.float64] | np.float64) -> Floats:
+def _sum_weights(weights: Floats, first: Floats, last: npt.NDArray[np.float64] | np.float64) -> Floats:
     """Return the weight of the depths from `first` to `last`, both included."""
     end = len(weights) - 1
     return weights[np.minimum(last, end).astype(np.intp)] - weights[np.minimum(first - 1, end).astype(np.intp)]
@@ -388,7 +388,7 @@ def _sum(count: Callable[[_Judge], int]) -> _Score:
     return lambda judges: float(sum(map(count, judges)))
 
 
-def _of_all(pairs: Pairs) -> _Score:
+def _score_all(pairs: Pairs) -> _Score:
     """Return the share of all preferences."""
 
     def score(judges: Sequence[_Judge]) -> float:
@@ -398,18 +398,18 @@ def _of_all(pairs: Pairs) -> _Score:
     return score
 
 
-def _of_judges(pairs: Pairs) -> _Score:
+def _score_judges(pairs: Pairs) -> _Score:
     """Return the mean share over the judges. A judge without preferences adds 0."""
     return lambda judges: _mean(
         np.nan_to_num(_share(judge.fulfilled(pairs), judge.possible(pairs))) for judge in judges
     )
 
 
-def _balanced(pairs: Pairs) -> _Score:
+def _balance_judges(pairs: Pairs) -> _Score:
     return lambda judges: _mean(judge.balanced(pairs) for judge in judges)
 
 
-def _of_pairs(pairs: Pairs) -> _Score:
+def _score_pairs(pairs: Pairs) -> _Score:
     """Return the mean, over pairs of documents, of the share of their judges that the ranking agrees with."""
 
     def score(judges: Sequence[_Judge]) -> float:
@@ -430,17 +430,17 @@ _SCORES: Mapping[str, _Score] = {
     "prefs_num_prefs_poss": _sum(lambda judge: judge.possible("all")),
     "prefs_num_prefs_ful": _sum(lambda judge: judge.fulfilled("all")),
     "prefs_num_prefs_ful_ret": _sum(lambda judge: judge.fulfilled("ret")),
-    "prefs_simp": _of_all("all"),
-    "prefs_pair": _of_pairs("all"),
-    "prefs_avgjg": _of_judges("all"),
-    "prefs_avgjg_Rnonrel": _balanced("all"),
-    "prefs_simp_ret": _of_all("ret"),
-    "prefs_pair_ret": _of_pairs("ret"),
-    "prefs_avgjg_ret": _of_judges("ret"),
-    "prefs_avgjg_Rnonrel_ret": _balanced("ret"),
-    "prefs_simp_imp": _of_all("imp"),
-    "prefs_pair_imp": _of_pairs("imp"),
-    "prefs_avgjg_imp": _of_judges("imp"),
+    "prefs_simp": _score_all("all"),
+    "prefs_pair": _score_pairs("all"),
+    "prefs_avgjg": _score_judges("all"),
+    "prefs_avgjg_Rnonrel": _balance_judges("all"),
+    "prefs_simp_ret": _score_all("ret"),
+    "prefs_pair_ret": _score_pairs("ret"),
+    "prefs_avgjg_ret": _score_judges("ret"),
+    "prefs_avgjg_Rnonrel_ret": _balance_judges("ret"),
+    "prefs_simp_imp": _score_all("imp"),
+    "prefs_pair_imp": _score_pairs("imp"),
+    "prefs_avgjg_imp": _score_judges("imp"),
 }
 PREFERENCE_NAMES = tuple(_SCORES)
 """The scores, in trec_eval's order; the first three are counts."""

@@ -84,11 +84,11 @@ class JudgedBlock:
         Raises:
             ValueError: If `rel` is not above 0. Documents graded 0 are judged not relevant.
         """
-        return self.grades >= _above_0(rel)
+        return self.grades >= _check_positive(rel)
 
     def n_relevant(self, rel: float) -> Floats:
         """Return (Q,) numbers of documents judged with a grade of at least `rel`, retrieved or not."""
-        return sum_down(self.judged_grades >= _above_0(rel))
+        return sum_down(self.judged_grades >= _check_positive(rel))
 
     def ideal(self) -> JudgedBlock:
         """Return the block of the perfect ranking: all judged documents, the best grade first."""
@@ -108,7 +108,7 @@ class JudgedBlock:
         """Return the block of the first `depth` documents of each ranking. None keeps all."""
         if depth is None:
             return self
-        return replace(self._kept(self.ranks <= depth), n_retrieved=np.minimum(self.n_retrieved, depth))
+        return replace(self._keep_rows(self.ranks <= depth), n_retrieved=np.minimum(self.n_retrieved, depth))
 
     def condensed(self) -> JudgedBlock:
         """Return the block of the rankings without documents that are unjudged or have a negative grade.
@@ -117,7 +117,7 @@ class JudgedBlock:
             Sakai 2007, doi:10.1145/1277741.1277756; trec_eval -J.
         """
         judged = self.grades >= 0
-        kept = self._kept(judged).reordered(np.argsort(~judged, axis=0, kind="stable"))
+        kept = self._keep_rows(judged).reordered(np.argsort(~judged, axis=0, kind="stable"))
         padded = np.isinf(kept.ranks)
         ranks = np.where(padded, np.inf, np.arange(1.0, len(padded) + 1)[:, np.newaxis])
         outer, inner = np.ones_like(padded[:1]), kept.tie_first[1:] != kept.tie_first[:-1]
@@ -132,7 +132,7 @@ class JudgedBlock:
             n_retrieved=judged.sum(axis=0).astype(np.float64),
         )
 
-    def _kept(self, rows: Bools) -> JudgedBlock:
+    def _keep_rows(self, rows: Bools) -> JudgedBlock:
         """Return the block with the other rows as padding."""
         return replace(
             self,
@@ -165,7 +165,7 @@ class JudgedBlock:
         )
 
 
-def _above_0(rel: float) -> float:
+def _check_positive(rel: float) -> float:
     if not rel > 0:
         raise ValueError(f"rel must be above 0, found {rel:g}")
     return rel

@@ -43,7 +43,7 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
     Reference:
         Clarke et al. 2008, doi:10.1145/1390334.1390446; ndeval `alpha-nDCG@k`.
     """
-    return _over_greedy(block, alpha, k, rel, lambda ranks: np.log2(ranks + 1.0))
+    return _divide_by_greedy(block, alpha, k, rel, lambda ranks: np.log2(ranks + 1.0))
 
 
 @from_terms
@@ -118,7 +118,7 @@ def nerr_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Term
     Reference:
         Chapelle et al. 2011, doi:10.1007/s10791-011-9167-7, for binary relevance; ndeval `nERR-IA@k`.
     """
-    return _over_greedy(block, 0.5, k, rel, lambda ranks: ranks)
+    return _divide_by_greedy(block, 0.5, k, rel, lambda ranks: ranks)
 
 
 @from_terms
@@ -142,7 +142,7 @@ def nnrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta:
     """
     if not 0 < beta < 1:
         raise ValueError(f"beta must be between 0 and 1, found {beta:g}")
-    return _over_greedy(block, alpha, k, rel, lambda ranks: beta ** (1.0 - ranks))
+    return _divide_by_greedy(block, alpha, k, rel, lambda ranks: beta ** (1.0 - ranks))
 
 
 @from_terms
@@ -166,7 +166,7 @@ def ap_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     n_relevant = np.maximum(judged.sum(axis=1, keepdims=True), 1)
     precisions = np.where(counted, counted.cumsum(axis=1) / block.ranks / n_relevant, 0.0)
     factors = {"subtopics": relevant.sum(axis=0)}
-    return Terms(_over_subtopics(precisions), factors, divisor=_n_subtopics(judged))
+    return Terms(_sum_subtopics(precisions), factors, divisor=_n_subtopics(judged))
 
 
 @from_terms
@@ -280,7 +280,7 @@ def _is_set(judged: Bools) -> Bools:
     return is_set
 
 
-def _over_greedy(
+def _divide_by_greedy(
     block: JudgedBlock, alpha: float, k: int | None, rel: float, discount: Callable[[Floats], Floats]
 ) -> Terms:
     """Return discounted gains over the discounted gains of the greedy list."""
@@ -313,7 +313,7 @@ def _gains(relevant: Bools, alpha: float) -> Floats:
         raise ValueError(f"alpha must be in [0, 1], found {alpha:g}")
     worth = np.cumprod([1.0, *[1.0 - alpha] * relevant.shape[1]])
     n_above = relevant.cumsum(axis=1) - relevant
-    return _over_subtopics(np.where(relevant, worth[n_above], 0.0))
+    return _sum_subtopics(np.where(relevant, worth[n_above], 0.0))
 
 
 def _greedy_gains(judged: Bools, alpha: float, depth: float) -> Floats:
@@ -324,7 +324,7 @@ def _greedy_gains(judged: Bools, alpha: float, depth: float) -> Floats:
     worth = np.ones((len(judged), 1, n_queries))
     gained: list[npt.NDArray[np.float64]] = [np.zeros(n_queries)]
     for _ in range(int(min(depth, unused.sum(axis=0).max(initial=0)))):
-        gains = np.where(unused, _over_subtopics(np.where(judged, worth, 0.0)), -1.0)
+        gains = np.where(unused, _sum_subtopics(np.where(judged, worth, 0.0)), -1.0)
         chosen = gains.argmax(axis=0)  # the first of equals, which has the greatest id
         gained.append(np.maximum(gains[chosen, queries], 0.0))
         unused[chosen, queries] = False
@@ -332,6 +332,6 @@ def _greedy_gains(judged: Bools, alpha: float, depth: float) -> Floats:
     return np.array(gained[1:] or gained)
 
 
-def _over_subtopics(values: Floats) -> Floats:
+def _sum_subtopics(values: Floats) -> Floats:
     """Return (H, Q) sums over the subtopics, in their order."""
     return sum_down(values.reshape(len(values), -1)).reshape(values.shape[1:])

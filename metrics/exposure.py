@@ -74,7 +74,7 @@ def awrf(
         Sapiezynski et al. 2019, doi:10.1145/3308560.3317595; Ekstrand et al. 2023, arXiv:2302.05558, task 1 of the TREC
         2022 Fair Ranking Track.
     """
-    exposure = _given(block, feature, k, Attention(attention, p), None)
+    exposure = _give_attention(block, feature, k, Attention(attention, p), None)
     target_shares = (
         _relevant(block, feature, rel) if target == "relevant" else _catalogue(block, feature, target == "equal")
     )
@@ -221,13 +221,15 @@ def _exposures(
     gain: Literal["graded", "binary"],
     rel: float,
 ) -> _Exposures:
-    exposure = _given(block, feature, k, attention, rel if documents == "relevant" else None)
+    exposure = _give_attention(block, feature, k, attention, rel if documents == "relevant" else None)
     fair = _target(block, feature, k, attention, gain, rel)
     owners, _, (shown, target) = sums_by_column(block.n_queries, exposure, fair)
     return _Exposures(owners, shown, target, np.bincount(fair[0], minlength=block.n_queries) > 0)
 
 
-def _given(block: CatalogueBlock, feature: str, k: int | None, attention: Attention, rel: float | None) -> Entries:
+def _give_attention(
+    block: CatalogueBlock, feature: str, k: int | None, attention: Attention, rel: float | None
+) -> Entries:
     """Return the attention that lists give to groups, by relevant documents if `rel` is set."""
     codes = block.first(k)
     counted = codes >= 0 if rel is None else (codes >= 0) & block.relevant(rel, k)
@@ -335,7 +337,7 @@ def exposure_ratio(
         Singh & Joachims 2018, doi:10.1145/3219819.3220088, here of the exposure in all lists together, as FairRankTune
         takes the smallest over the largest.
     """
-    by_group = _by_feature(block, feature)
+    by_group = _group_by_feature(block, feature)
     sizes = by_group(np.ones(block.n_documents) if per == "document" else block.wanted(rel))
     rates = _rates(by_group(block.attention(k, Attention(attention, p))), sizes)
     return float(rates[0] / rates[-1]) if len(rates) > 1 and rates[-1] > 0 else float("nan")
@@ -361,7 +363,7 @@ def reo(block: Lists, *, feature: str, k: int | None = None, rel: float = 1) -> 
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177.
     """
-    return _opportunity(block, _by_feature(block, feature), k, rel)
+    return _opportunity(block, _group_by_feature(block, feature), k, rel)
 
 
 def rsp(block: Lists, *, feature: str, k: int | None = None) -> float:
@@ -384,7 +386,7 @@ def rsp(block: Lists, *, feature: str, k: int | None = None) -> float:
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177.
     """
-    return _parity(block, _by_feature(block, feature), k)
+    return _parity(block, _group_by_feature(block, feature), k)
 
 
 def pop_reo(
@@ -406,7 +408,7 @@ def pop_reo(
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.
     """
-    return _opportunity(block, _by_popularity(block, tail, of), k, rel)
+    return _opportunity(block, _group_by_popularity(block, tail, of), k, rel)
 
 
 def pop_rsp(block: Lists, *, k: int | None = None, tail: float = 0.2, of: Tail = "interactions") -> float:
@@ -425,18 +427,18 @@ def pop_rsp(block: Lists, *, k: int | None = None, tail: float = 0.2, of: Tail =
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.
     """
-    return _parity(block, _by_popularity(block, tail, of), k)
+    return _parity(block, _group_by_popularity(block, tail, of), k)
 
 
 ByGroup: TypeAlias = Callable[[Floats], Floats]
 """Takes amounts by document to amounts by group."""
 
 
-def _by_feature(block: Lists, feature: str) -> ByGroup:
+def _group_by_feature(block: Lists, feature: str) -> ByGroup:
     return partial(group_sums, feature_of(block, feature))
 
 
-def _by_popularity(block: Lists, tail: float, of: Tail) -> ByGroup:
+def _group_by_popularity(block: Lists, tail: float, of: Tail) -> ByGroup:
     """Return sums over the head and the tail. Documents that no query consumed have the last numbers."""
     in_tail = tail_chances(popularity_levels(block), tail, of)
     popularity = popularity_of(block).astype(np.int64)

@@ -145,14 +145,14 @@ class Measure:
 
     def __str__(self) -> str:
         """Return the measure as written in a config."""
-        written = ",".join(f"{name}={_written(value)}" for name, value in self.given)
+        written = ",".join(f"{name}={_write_value(value)}" for name, value in self.given)
         return f"{self.metric.name}{f'({written})' if written else ''}{'' if self.k is None else f'@{self.k}'}"
 
     @property
     def key(self) -> str:
         """Measure as a metric name that MLflow allows: `ndcg_at_10`, `ndcg.gain_exponential_at_10`."""
         written = "".join(
-            f".{name}_{re.sub(r'[^A-Za-z0-9.]+', '_', _written(value).strip('[]'))}" for name, value in self.given
+            f".{name}_{re.sub(r'[^A-Za-z0-9.]+', '_', _write_value(value).strip('[]'))}" for name, value in self.given
         )
         name = self.metric.name.replace("@", "_at_")  # an external score may be called as a measure is written
         return f"{name}{written}{'' if self.k is None else f'_at_{self.k}'}"
@@ -371,7 +371,7 @@ def _is_measure(text: str) -> bool:
         return False
 
 
-def _written(value: Value) -> str:
+def _write_value(value: Value) -> str:
     if isinstance(value, tuple):
         return f"[{','.join(map(str, value))}]"
     return str(value).replace("e+", "e") if isinstance(value, float) else str(value)  # a key has no plus sign

@@ -109,12 +109,12 @@ class Metric:
     @cached_property
     def formula(self) -> str:
         """Formula in one line, with R relevant documents of the query, n retrieved, k the cutoff."""
-        return self._documented("Formula: ").removesuffix(".") or self.code
+        return self._read_paragraph("Formula: ").removesuffix(".") or self.code
 
     @cached_property
     def reference(self) -> str:
         """Author of the definition: the first reference of the docstring, up to its identifier."""
-        first, *_ = self._documented("Reference:\n").removesuffix(".").split(";")
+        first, *_ = self._read_paragraph("Reference:\n").removesuffix(".").split(";")
         return re.sub(r"((doi|arXiv):[^\s,]+),.*", r"\1", first) or self.code
 
     @cached_property
@@ -170,7 +170,7 @@ class Metric:
     def _types(self) -> Mapping[str, Any]:
         return typing.get_type_hints(self.function)
 
-    def _documented(self, heading: str) -> str:
+    def _read_paragraph(self, heading: str) -> str:
         """Return the paragraph of the docstring that begins with a heading, in one line."""
         _, _, text = (inspect.getdoc(self.function) or "").partition(f"\n\n{heading}")
         return " ".join(text.partition("\n\n")[0].split())

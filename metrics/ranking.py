@@ -229,7 +229,7 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
         raise ValueError("cutoffs is empty; name at least one")
     precisions = [rp.terms(block, k=k, rel=rel) for k in cutoffs]
     shares = [np.where(terms.divisor > 0, terms.terms / np.maximum(terms.divisor, 1.0), 0.0) for terms in precisions]
-    return Terms(_added(shares), divisor=float(len(cutoffs)), defined=block.n_relevant(rel) > 0)
+    return Terms(_add_parts(shares), divisor=float(len(cutoffs)), defined=block.n_relevant(rel) > 0)
 
 
 @from_terms
@@ -284,10 +284,10 @@ def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "t
         Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.4; trec_eval `11pt_avg`.
     """
     levels = [iprec.terms(block, recall=tenths / 10, rel=rel, recall_points=recall_points) for tenths in range(11)]
-    return Terms(_added([level.terms for level in levels]), divisor=11.0, defined=block.n_relevant(rel) > 0)
+    return Terms(_add_parts([level.terms for level in levels]), divisor=11.0, defined=block.n_relevant(rel) > 0)
 
 
-def _added(parts: Sequence[Floats]) -> Floats:
+def _add_parts(parts: Sequence[Floats]) -> Floats:
     """Return the (H, Q) sums of the parts in their order, which `np.sum` does not keep."""
     return functools.reduce(np.add, parts)
 

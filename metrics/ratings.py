@@ -424,14 +424,14 @@ class _Steps:
         """Return the (P, Q) weights of pairs with higher scores, and with scores at least as high."""
         ordered = np.take_along_axis(weights, self.order, axis=0)
         sums = np.vstack([np.zeros_like(weights, shape=(1, weights.shape[1])), ordered.cumsum(axis=0)])
-        return self._in_place(sums, self.first), self._in_place(sums, self.last + 1)
+        return self._restore_rows(sums, self.first), self._restore_rows(sums, self.last + 1)
 
     def middle(self, weights: Floats) -> Floats:
         """Return the (P, Q) weights of pairs with higher scores, plus half of the weights of equal ones."""
         higher, as_high = self.around(weights)
         return (higher + as_high) / 2
 
-    def _in_place(self, sums: Floats, rows: Ints) -> Floats:
+    def _restore_rows(self, sums: Floats, rows: Ints) -> Floats:
         placed = np.empty(self.order.shape)
         np.put_along_axis(placed, self.order, np.take_along_axis(sums, rows, axis=0), axis=0)
         return placed

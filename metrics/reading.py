@@ -187,7 +187,7 @@ def nearly_err(
         `NERReq8CWLMetric` to `NERReq11CWLMetric`.
     """
     gained = _gains(block, k, max_grade)
-    discount_at, down_to = _discounted(discount, p, t)
+    discount_at, down_to = _make_discounts(discount, p, t)
     inside = block.ranks <= cut(k)
     ranks = np.where(inside, block.ranks, 1.0)
     unsatisfied = (1.0 - gained).cumprod(axis=0)
@@ -205,7 +205,7 @@ def nearly_err(
 _Weight = Callable[[Floats], Floats]
 
 
-def _discounted(discount: PatienceDiscount, p: float, t: float) -> tuple[_Weight, _Weight]:
+def _make_discounts(discount: PatienceDiscount, p: float, t: float) -> tuple[_Weight, _Weight]:
     """Weights of ranks, and their sums from the top, up to a common factor."""
     if discount == "none":
         return np.ones_like, np.positive

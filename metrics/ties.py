@@ -51,14 +51,14 @@ def shuffled(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
     begins = real & (place == 0)
     sizes = tie_sizes(block).T[begins].astype(np.int64)
     group = np.cumsum(begins).reshape(begins.shape)[real] - 1
-    drawn = _drawn(group, place[real].astype(np.int64), sizes, rng)
+    drawn = _draw_positions(group, place[real].astype(np.int64), sizes, rng)
     ranks = block.ranks.T.copy()
     ranks[real] = block.tie_first.T[real] + drawn
     rows = np.argsort(ranks.T, axis=0, kind="stable")
     return replace(block.reordered(rows), ranks=np.take_along_axis(ranks.T, rows, axis=0))
 
 
-def _drawn(group: Ints, place: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
+def _draw_positions(group: Ints, place: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
     """Return (N,) random positions of documents in their groups, from 0. All orders are equally likely.
 
     `place` is how many documents of its group precede each, `sizes` how many documents each group has. A group of
@@ -116,9 +116,11 @@ def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = No
     best = metric.terms(replace(block, ranks=block.tie_first).cut_at(depth), **parameters)
     if metric.name in _CLOSED_FORMS:
         relevant = block.relevant(parameters["rel"])
-        return replace(best, terms=_by_group(block, relevant, deepest, _CLOSED_FORMS[metric.name]), factors={})
+        return replace(
+            best, terms=_spread_over_groups(block, relevant, deepest, _CLOSED_FORMS[metric.name]), factors={}
+        )
     sizes = tie_sizes(block)
-    reached = _reached(block, deepest)
+    reached = _count_reached(block, deepest)
     terms = best.terms / sizes
     for step in range(1, int(reached.max())):
         queries = np.flatnonzero((reached > step).any(axis=0))
@@ -143,7 +145,9 @@ class _Groups:
     above: Floats  # relevant documents above the group
 
 
-def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callable[[_Groups], Floats]) -> Floats:
+def _spread_over_groups(
+    block: JudgedBlock, relevant: Bools, deepest: float, term: Callable[[_Groups], Floats]
+) -> Floats:
     """Return the (H, Q) terms of relevant documents, equal within a group, 0 for other documents."""
     queries, rows = np.nonzero(relevant.T)
     first = block.tie_first[rows, queries]
@@ -153,7 +157,7 @@ def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callabl
     above = (relevant.cumsum(axis=0) - relevant)[rows[firsts], queries[firsts]].astype(np.float64)
     n_relevant = np.diff(firsts, append=len(rows)).astype(np.float64)
     sizes, reached = (
-        numbers[rows[firsts], queries[firsts]] for numbers in (tie_sizes(block), _reached(block, deepest))
+        numbers[rows[firsts], queries[firsts]] for numbers in (tie_sizes(block), _count_reached(block, deepest))
     )
     terms = np.zeros(block.ranks.shape)
     terms[rows, queries] = term(_Groups(first[firsts], sizes, reached, n_relevant, above))[np.cumsum(begins) - 1]
@@ -183,7 +187,7 @@ def _first_hit(groups: _Groups, worth: Callable[[Floats], Floats]) -> Floats:
     return terms
 
 
-def _reached(block: JudgedBlock, deepest: float) -> Floats:
+def _count_reached(block: JudgedBlock, deepest: float) -> Floats:
     """Return (H, Q) numbers of ranks that count in each document's group."""
     first = np.where(block.ranks < np.inf, block.tie_first, 1.0)
     return np.clip(deepest + 1 - first, 0.0, tie_sizes(block))

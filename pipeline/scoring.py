@@ -71,7 +71,8 @@ def score(
 
     scored = workers.each("Scoring", _score_block, OnDemand(call, len(places)), unit="blocks")
     values = {
-        key: _gathered(len(joined[key].query_ids), per_query[key[0]], parts, scored) for key, parts in inputs.items()
+        key: _gather_scores(len(joined[key].query_ids), per_query[key[0]], parts, scored)
+        for key, parts in inputs.items()
     }
     deque(scored, maxlen=0)  # the progress ends with it
     for (dataset, _), (scores, _) in values.items():
@@ -90,7 +91,7 @@ def score(
             figure_errors={m: figures[dataset, model, m][1] for m in of_set[dataset]},
             missing=task.missing,
             moments={
-                m: m.moments(_rated(task), **m.arguments(task.max_grade))
+                m: m.moments(_list_rated(task), **m.arguments(task.max_grade))
                 for m in per_query[dataset]
                 if m.moments is not None
             },
@@ -120,12 +121,12 @@ def _inputs(key: OutputKey, joined: Mapping[OutputKey, JudgedOutput], measures: 
         rankings = {name: other.ranked for name, other in there.items() if other.ranked is not None}
         inputs.append((tuple(by_input["rankings"]), (RankingsBlock(task.ranked, rankings),)))
     if "outputs" in by_input:
-        blocks = OnDemand(lambda place: _beside(task, there, place), len(task.blocks))
+        blocks = OnDemand(lambda place: _join_outputs(task, there, place), len(task.blocks))
         inputs.append((tuple(by_input["outputs"]), blocks))
     return inputs
 
 
-def _beside(task: JudgedOutput, others: Mapping[str, JudgedOutput], place: int) -> OutputsBlock:
+def _join_outputs(task: JudgedOutput, others: Mapping[str, JudgedOutput], place: int) -> OutputsBlock:
     blocks = {name: other.blocks[place] for name, other in others.items()}
     block = task.blocks[place]
     assert isinstance(block, JudgedBlock), "what is compared is ranked"
@@ -143,7 +144,7 @@ def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters)
             values[row, order[begins]] = minima
 
 
-def _gathered(
+def _gather_scores(
     n_queries: int, measures: Sequence[Measure], inputs: Inputs, found: Iterator[_BlockScores]
 ) -> _BlockScores:
     """Collect the (M, Q) scores of one output's blocks, in the order of the measures.
@@ -202,7 +203,7 @@ def _weights(task: JudgedOutput, measures: Sequence[Measure]) -> Floats:
     shape = len(measures), len(task.query_ids)
     if not any(measure.weighted for measure in measures):
         return np.broadcast_to(1.0, shape)  # a single number: scores are large
-    blocks = _rated(task)
+    blocks = _list_rated(task)
     return np.array([np.concatenate([_weight(block, measure) for block in blocks]) for measure in measures])
 
 
@@ -212,7 +213,7 @@ def _weight(block: RatingsBlock, measure: Measure) -> Floats:
     return block.weight if measure.weighted else np.ones_like(block.weight)
 
 
-def _rated(task: JudgedOutput) -> list[RatingsBlock]:
+def _list_rated(task: JudgedOutput) -> list[RatingsBlock]:
     return [block for block in task.blocks if isinstance(block, RatingsBlock)]
 
 
@@ -279,7 +280,7 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
     bounds = [each.tie_bounds for each in replicates if each.tie_bounds is not None]
     return replace(
         first,
-        values=_averaged(first.measures, np.stack([each.values for each in replicates]), weights),
+        values=_average_values(first.measures, np.stack([each.values for each in replicates]), weights),
         weights=weights.mean(axis=0) if weighted else weights[0],
         figures={key: float(np.mean([each.figures[key] for each in replicates])) for key in first.figures},
         figure_errors={
@@ -288,7 +289,9 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
         missing=np.any([each.missing for each in replicates], axis=0),
         unscored=np.any([each.unscored for each in replicates], axis=0),
         failed={measure: reason for each in reversed(replicates) for measure, reason in each.failed.items()},
-        tie_bounds=np.stack([_averaged(first.measures, np.stack(each), weights) for each in zip(*bounds, strict=True)])
+        tie_bounds=np.stack(
+            [_average_values(first.measures, np.stack(each), weights) for each in zip(*bounds, strict=True)]
+        )
         if bounds
         else None,
         replicate="",
@@ -296,7 +299,7 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
     )
 
 
-def _averaged(measures: Sequence[Measure], values: Floats, weights: Floats) -> Floats:
+def _average_values(measures: Sequence[Measure], values: Floats, weights: Floats) -> Floats:
     """Return the (M, Q) mean of (R, M, Q) values, NaN if one is NaN. Weights that are all 0 count alike."""
     rows = []
     for row, measure in enumerate(measures):

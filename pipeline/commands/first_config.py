@@ -105,7 +105,7 @@ def score_settings(tool: str, names: Sequence[str]) -> dict[str, object]:
 def config_text(draft: Draft, files: Sequence[Recognised]) -> str:
     """Return the config, with the files that have no place as comments at its end."""
     suites = _suites(draft)
-    outputs = {model: _outputs_of(draft, model) for model in draft.models}
+    outputs = {model: _list_outputs(draft, model) for model in draft.models}
     template = next(iter(outputs.values()))
     if not isinstance(template, str) or "{model}" not in template or any(each != template for each in outputs.values()):
         template = None
@@ -116,7 +116,7 @@ def config_text(draft: Draft, files: Sequence[Recognised]) -> str:
         _suite_lines(suites),
         _comparison_lines(draft),
         _gate_lines(draft, suites),
-        _unplaced(draft, files),
+        _list_unplaced(draft, files),
     )
     return "\n\n".join(filter(None, map("\n".join, blocks))) + "\n"
 
@@ -164,7 +164,7 @@ def _model_lines(draft: Draft, outputs: Mapping[str, object]) -> Iterator[str]:
         yield f"  {_key(model)}:" + (f" {_yaml(written)}" if written else "")
 
 
-def _outputs_of(draft: Draft, model: str) -> object:
+def _list_outputs(draft: Draft, model: str) -> object:
     values = {
         dataset: _output_value(output, path_template(draft, output, dataset, model))
         for dataset, output in draft.models[model].items()
@@ -176,12 +176,12 @@ def _outputs_of(draft: Draft, model: str) -> object:
 
 def path_template(draft: Draft, file: Recognised, dataset: str, model: str = "") -> str:
     """Return a path with placeholders for the night, folders and names."""
-    *folders, name = map(_braced, file.path.split("/"))
+    *folders, name = map(_escape_braces, file.path.split("/"))
     word, placeholder = (model, "{model}") if model else (dataset, "{dataset}")
     if draft.has_folders:
-        folders = ["{dataset}" if folder == _braced(dataset) else folder for folder in folders]
+        folders = ["{dataset}" if folder == _escape_braces(dataset) else folder for folder in folders]
         if stem_of(file.path) == word:
-            name = placeholder + name.removeprefix(_braced(word))
+            name = placeholder + name.removeprefix(_escape_braces(word))
     path = "/".join([*folders, name])
     return DATE.sub(lambda date: "{date}*" if date[2] else "{date}", path) if file.name in draft.dated else path
 
@@ -189,7 +189,7 @@ def path_template(draft: Draft, file: Recognised, dataset: str, model: str = "")
 def _output_value(output: Recognised, path: str) -> object:
     if not output.tool:
         return path
-    select = {label: text if text == REPLICATE else _braced(text) for label, text in output.select.items()}
+    select = {label: text if text == REPLICATE else _escape_braces(text) for label, text in output.select.items()}
     return {"path": path, "format": output.tool, **({"select": select} if select else {})}
 
 
@@ -254,7 +254,7 @@ def _baseline(draft: Draft) -> str:
     return next(iter(likely), min(draft.models))
 
 
-def _unplaced(draft: Draft, files: Sequence[Recognised]) -> Iterator[str]:
+def _list_unplaced(draft: Draft, files: Sequence[Recognised]) -> Iterator[str]:
     dates = sorted({*draft.other_nights.values()})
     unplaced = [file for file in files if file.name not in draft.used and file.name not in draft.other_nights]
     if dates or unplaced:
@@ -264,7 +264,7 @@ def _unplaced(draft: Draft, files: Sequence[Recognised]) -> Iterator[str]:
         yield f"# outputs of other nights, {nights}: --date evaluates one"
     for file in unplaced:
         yield f"# {_one_line(file.name)}: {_one_line(draft.unused.get(file.name, file.reason))}"
-        path = _braced(file.path)
+        path = _escape_braces(file.path)
         if file.role:
             entry, key = _WRITE.get(file.role, ("the dataset", file.role))
             yield f"#   to use it, write {entry}: {key}: {_yaml(_output_value(file, path))}"
@@ -274,7 +274,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _braced(path: str) -> str:
+def _escape_braces(path: str) -> str:
     return path.replace("{", "{{").replace("}", "}}")
 
 

@@ -333,10 +333,10 @@ def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[Table]:
     for what, of_slices in (("queries needed", False), ("queries needed by slices", True)):
         lines = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
         if lines:
-            yield _needed(f"{dataset}: {what}", lines, plan.confidence)
+            yield _make_needed(f"{dataset}: {what}", lines, plan.confidence)
 
 
-def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> Table:
+def _make_needed(title: str, lines: Sequence[PowerLine], confidence: float) -> Table:
     columns = {
         "model": [models(line.model, line.baseline) for line in lines],
         "slice": [line.slice for line in lines],

@@ -82,7 +82,7 @@ def report(
     pages[0] = replace(pages[0], remarks=(*warnings, *pages[0].remarks))
     if form == "csv":
         return estimates(pages)
-    chosen = {measure for record in distinct.values() for measure in _chosen(record, measures)}
+    chosen = {measure for record in distinct.values() for measure in _choose_measures(record, measures)}
     columns = {"n_measures": len(chosen)} if measures else {}
     if form == "latex":
         _check_headers(style or TableStyle(), pages)
@@ -118,7 +118,7 @@ def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:
 def _page(record: Evaluation, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
     if damaged := next(damaged_files(record, but=_PAGE), None):
         raise InputError(damaged)
-    page = page_of(_narrowed(record, measures) if measures else record, workspace, with_history=False)
+    page = page_of(_narrow_record(record, measures) if measures else record, workspace, with_history=False)
     datasets = set(page.datasets)
     manifest = page.evaluation.manifest
     outputs = [output for output in manifest.outputs if output.dataset in datasets]
@@ -137,9 +137,9 @@ def _page(record: Evaluation, workspace: Workspace, measures: Sequence[str], *, 
     )
 
 
-def _narrowed(record: Evaluation, measures: Sequence[str]) -> Evaluation:
+def _narrow_record(record: Evaluation, measures: Sequence[str]) -> Evaluation:
     """Return the record with the rows of these measures. The first of a dataset is its primary measure."""
-    place = {measure: number for number, measure in enumerate(_chosen(record, measures))}
+    place = {measure: number for number, measure in enumerate(_choose_measures(record, measures))}
     estimates = sorted((row for row in record.estimates if row.measure in place), key=lambda row: place[row.measure])
 
     def read(name: str) -> tuple[Any, ...]:
@@ -153,7 +153,7 @@ def _narrowed(record: Evaluation, measures: Sequence[str]) -> Evaluation:
     return replace(record, manifest=manifest, tables=Tables({"estimates": tuple(estimates)}, read))
 
 
-def _chosen(record: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
+def _choose_measures(record: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
     names = list(dict.fromkeys(line.measure for line in record.estimates))
     return measures_among(measures, names, f"{record.path}: has no measure")
 

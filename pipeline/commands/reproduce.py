@@ -376,8 +376,10 @@ def reproduce(
         folder = None if inputs is None else Path(inputs)
         planned, located = locate(opened.planned, recorded, folder=folder, scratch=Path(scratch, "inputs"))
         moved = replace(opened, planned=planned, record=None if located.changed else recorded)
-        again, failures = _evaluated(moved, recorded.manifest, workers, Path(scratch, "runs"))
-        return _compared(recorded, located, again, failures, replace(opened, config=config_of(recorded)).repository)
+        again, failures = _evaluate_again(moved, recorded.manifest, workers, Path(scratch, "runs"))
+        return _compare_records(
+            recorded, located, again, failures, replace(opened, config=config_of(recorded)).repository
+        )
 
 
 def _settings(manifest: Manifest) -> Iterator[str]:
@@ -388,7 +390,7 @@ def _settings(manifest: Manifest) -> Iterator[str]:
             yield f"{key}={json.dumps(value, ensure_ascii=False).replace('$', '$$')}"
 
 
-def _evaluated(
+def _evaluate_again(
     opened: Opened, recorded: Manifest, workers: Workers, runs_dir: Path
 ) -> tuple[Evaluation | None, tuple[str, ...]]:
     """Evaluate again in the runs folder. Return None if nothing can be, and the new failures."""
@@ -404,7 +406,7 @@ def _evaluated(
     return written, tuple(f"{failure.subject}: {failure.reason}" for failure in failures)
 
 
-def _compared(
+def _compare_records(
     recorded: Evaluation, located: _Locator, again: Evaluation | None, failures: tuple[str, ...], repository: Path
 ) -> Reproduction:
     before, after = recorded.manifest, (again or recorded).manifest

@@ -80,7 +80,7 @@ _New = Callable[..., Measure]  # a measure from a metric, its cutoff and paramet
 _Entry = Callable[[str, str, _New], list[TrecLine]]  # the lines of a name, of what was written after its dot
 
 
-def _fixed(kind: Literal["tag", "queries"]) -> _Entry:
+def _fix_kind(kind: Literal["tag", "queries"]) -> _Entry:
     return lambda name, _written, _new: [TrecLine(name, kind, form="")]
 
 
@@ -98,7 +98,7 @@ def _cut(metric: str, usual: str = "5,10,15,20,30,100,200,500,1000") -> _Entry:
     return entry
 
 
-def _at_points(metric: str, parameter: str, usual: str) -> _Entry:
+def _add_points(metric: str, parameter: str, usual: str) -> _Entry:
     def entry(name: str, written: str, new: _New) -> list[TrecLine]:
         points = _distinct(_numbers(written or usual))
         return [TrecLine(f"{name}_{point:.2f}", "mean", (new(metric, **{parameter: point}),)) for point in points]
@@ -115,10 +115,10 @@ def _with_gains(metric: str, function: Callable[[JudgedBlock], Floats]) -> _Entr
         needs_relevant = new("num_rel").parameters["rel"] if metric == "rndcg" else None
 
         def compute(block: JudgedBlock) -> Floats:
-            scores = function(_regraded(block, gains))
+            scores = function(_regrade(block, gains))
             return scores if needs_relevant is None else np.where(block.n_relevant(needs_relevant) > 0, scores, 0.0)
 
-        line = _named(name, written)
+        line = _join_name(name, written)
         return [TrecLine(line, "mean", (external_measure(line),), compute=compute)]
 
     return entry
@@ -131,14 +131,14 @@ def _gain(written: str) -> tuple[float, float]:
     return float(grade), _numbers(gain)[0]
 
 
-def _regraded(block: JudgedBlock, gains: Mapping[float, float]) -> JudgedBlock:
+def _regrade(block: JudgedBlock, gains: Mapping[float, float]) -> JudgedBlock:
     grades, judged = block.grades.copy(), block.judged_grades.copy()
     for grade, gain in gains.items():
         grades[block.grades == grade] = judged[block.judged_grades == grade] = gain
     return replace(block, grades=grades, judged_grades=-np.sort(-judged, axis=0))
 
 
-def _of_groups(entry: _Entry) -> _Entry:
+def _group_entry(entry: _Entry) -> _Entry:
     return lambda name, written, new: [replace(line, form="qrels_jg") for line in entry(name, written, new)]
 
 
@@ -160,20 +160,20 @@ def _with_persistence(metric: str, **given: float) -> _Entry:
 
 def _relstring(name: str, written: str, _new: _New) -> list[TrecLine]:
     length = int(_numbers(written)[0]) if written else 10
-    return [TrecLine(_named(name, written), "relevance", length=max(length, 0))]
+    return [TrecLine(_join_name(name, written), "relevance", length=max(length, 0))]
 
 
 def _utility(name: str, written: str, new: _New) -> list[TrecLine]:
     worths = _numbers(written or "1,-1,0,0")
     if len(worths) != 4:
         raise ValueError(f"{len(worths)} coefficients where 4 are needed, as in {name}.1,-1,0,0")
-    return [TrecLine(_named(name, written), "mean", (new("utility", **dict(zip("abcd", worths, strict=True))),))]
+    return [TrecLine(_join_name(name, written), "mean", (new("utility", **dict(zip("abcd", worths, strict=True))),))]
 
 
 def _eleven_points(name: str, written: str, new: _New) -> list[TrecLine]:
     recalls = _numbers(written or _ELEVEN)[::-1]  # as they are added there, which is why this is not ap11
     measures = tuple(new("iprec", recall=recall) for recall in recalls)
-    return [TrecLine(_named(name, written), "mean", measures, lambda rows: np.mean(rows, axis=0))]
+    return [TrecLine(_join_name(name, written), "mean", measures, lambda rows: np.mean(rows, axis=0))]
 
 
 def _set_f(name: str, written: str, new: _New) -> list[TrecLine]:
@@ -185,7 +185,7 @@ def _set_f(name: str, written: str, new: _New) -> list[TrecLine]:
         precision, recall = rows
         return (square + 1) * precision * recall / np.where(precision > 0, square * precision + recall, 1.0)
 
-    return [TrecLine(_named(name, written), "mean", (new("p"), new("r")), combine)]
+    return [TrecLine(_join_name(name, written), "mean", (new("p"), new("r")), combine)]
 
 
 def _yaap(name: str, _written: str, new: _New) -> list[TrecLine]:
@@ -202,8 +202,8 @@ _ANY_GAIN = 1e-300
 _MULTIPLES = ".2,.4,.6,.8,1,1.2,1.4,1.6,1.8,2"
 _ELEVEN = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
 _TABLE: Mapping[str, _Entry] = {
-    "runid": _fixed("tag"),
-    "num_q": _fixed("queries"),
+    "runid": _fix_kind("tag"),
+    "num_q": _fix_kind("queries"),
     "num_ret": _value("sum", "num_ret"),
     "num_rel": lambda name, _written, new: [TrecLine(name, "sum", (new("num_rel"),), of_all=new("num_rel", rel=1))],
     "num_rel_ret": _value("sum", "tp"),
@@ -212,13 +212,13 @@ _TABLE: Mapping[str, _Entry] = {
     "Rprec": _value("mean", "rprec"),
     "bpref": _value("mean", "bpref"),
     "recip_rank": _value("mean", "rr"),
-    "iprec_at_recall": _at_points("iprec", "recall", _ELEVEN),
+    "iprec_at_recall": _add_points("iprec", "recall", _ELEVEN),
     "P": _cut("p"),
     "relstring": _relstring,
     "recall": _cut("r"),
     "infAP": _value("mean", "infap"),
     "gm_bpref": _value("mean", "gm_bpref"),
-    "Rprec_mult": _at_points("rprec_mult", "factor", _MULTIPLES),
+    "Rprec_mult": _add_points("rprec_mult", "factor", _MULTIPLES),
     "utility": _utility,
     "11pt_avg": _eleven_points,
     "binG": _value("mean", "bing"),
@@ -239,9 +239,9 @@ _TABLE: Mapping[str, _Entry] = {
     "set_F": _set_f,
     "num_nonrel_judged_ret": _value("sum", "num_nonrel_judged_ret"),
     **{name: _preference("sum" if name.startswith("prefs_num") else "mean") for name in PREFERENCE_NAMES},
-    "map_avgjg": _of_groups(_value("mean", "ap")),
-    "P_avgjg": _of_groups(_cut("p")),
-    "Rprec_mult_avgjg": _of_groups(_at_points("rprec_mult", "factor", _MULTIPLES)),
+    "map_avgjg": _group_entry(_value("mean", "ap")),
+    "P_avgjg": _group_entry(_cut("p")),
+    "Rprec_mult_avgjg": _group_entry(_add_points("rprec_mult", "factor", _MULTIPLES)),
     "yaap": _yaap,
     "rbp": _with_persistence("rbp", rel=1),  # whatever the level
     "rbp_resid": _with_persistence("rbp_resid"),
@@ -306,7 +306,7 @@ def _measure(profile: Profile, level: int, metric: str, k: int | None = None, **
     return _measure(profile, level, metric, k, **given, rel=level)
 
 
-def _named(name: str, written: str) -> str:
+def _join_name(name: str, written: str) -> str:
     return f"{name}_{written}" if written else name
 
 
@@ -353,7 +353,7 @@ class Printout:
         values = line.combine([self._rows[measure] for measure in line.measures])
         return values if self.shows_missing or line.kind == "sum" else np.where(self.scores.missing, 0.0, values)
 
-    def _added(self, line: TrecLine) -> Floats:
+    def _make_addends(self, line: TrecLine) -> Floats:
         """Return the (Q,) addends of a mean. NaN counts as 0."""
         values = self._values(line)
         added, _ = contributions(line.aggregation, values, np.ones(len(values)), undefined_is_zero=True)
@@ -384,7 +384,7 @@ class Printout:
         columns = [
             [self.relevance[query] for query in np.flatnonzero(shown).tolist()]
             if line.kind == "relevance"
-            else self._added(line)[shown].tolist()
+            else self._make_addends(line)[shown].tolist()
             for line in lines
         ]
         kinds = ["mean" if self.z_scores is not None and line.kind == "sum" else line.kind for line in lines]
@@ -409,7 +409,7 @@ class Printout:
         n_queries = int(self.counted.sum())
         if line.kind in ("tag", "queries"):
             return tag if line.kind == "tag" else str(n_queries) if self.z_scores is None else f"{n_queries:6.4f}"
-        added = self._added(line)[self.counted]
+        added = self._make_addends(line)[self.counted]
         total = np.cumsum(added)[-1]
         if line.kind == "sum" and self.z_scores is not None:
             return f"{total:6.4f}"
@@ -419,7 +419,7 @@ class Printout:
         return f"{line.aggregation.backward(total / n_queries):6.4f}"
 
 
-def _judged(joined: JudgedOutput) -> Iterator[JudgedBlock]:
+def _list_judged(joined: JudgedOutput) -> Iterator[JudgedBlock]:
     return (block for block in joined.blocks if isinstance(block, JudgedBlock))
 
 
@@ -435,7 +435,7 @@ def _z_score(value: float, known: tuple[float, float] | None) -> float:
 def _relevance_strings(joined: JudgedOutput, conventions: Conventions, length: int) -> list[str]:
     """Return the grades of each query's first documents as signs: `-` unjudged, `.` negative, `>` above 9."""
     strings = []
-    for block in (conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)):
+    for block in (conventional_scores.apply_conventions(block, conventions) for block in _list_judged(joined)):
         for query, n_retrieved in enumerate(block.n_retrieved):
             signs = ["-"] * min(length, int(n_retrieved))
             for rank, grade in zip(block.ranks[:, query], block.grades[:, query], strict=True):
@@ -513,7 +513,7 @@ def _score_files(
         groups = [joined]
     else:
         groups, tag = join_groups(qrels, ranking, rules.conventions, n_documents=n_documents)
-    blocks = [conventional_scores.apply_conventions(block, rules.conventions) for block in _judged(groups[0])]
+    blocks = [conventional_scores.apply_conventions(block, rules.conventions) for block in _list_judged(groups[0])]
     computed = {
         line.measures[0]: np.concatenate([line.compute(block) for block in blocks]) for line in lines if line.compute
     }

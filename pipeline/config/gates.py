@@ -149,7 +149,7 @@ class Gate(Section):
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Gate:
-        kinds, written = self._kinds(), self._written()
+        kinds, written = self._kinds(), self._list_written()
         if not kinds:
             advice = "`margin` or `max_query_drop` with `against`, `at_least` or `at_most`, `max_missing` or `extra`"
             raise ValueError(f"the gate has no condition; add one of {advice}")
@@ -183,11 +183,11 @@ class Gate(Section):
         return self
 
     def _kinds(self) -> list[GateKind]:
-        written = self._written()
+        written = self._list_written()
         kinds = [kind for kind, (made_by, _, _) in _KINDS.items() if not written.isdisjoint(made_by)]
         return [kind for kind in kinds if kind != "limit" or self.extra is None]
 
-    def _written(self) -> Set[str]:
+    def _list_written(self) -> Set[str]:
         return {key: None for key in _KEYS if getattr(self, key) != type(self).model_fields[key].default}.keys()
 
 

@@ -53,7 +53,7 @@ class Document:
 
     def origin(self, path: KeyPath) -> Origin:
         """Return the origin of the value at a path, or of the innermost one around it."""
-        return self.origins[self._innermost(path)]
+        return self.origins[self._find_innermost(path)]
 
     def value(self, path: KeyPath) -> Value:
         value: Value = self.data
@@ -70,7 +70,7 @@ class Document:
 
     def finding(self, path: KeyPath, message: str) -> Finding:
         """Return a finding with the origin of its key, or of the default that filled it in."""
-        written = self._innermost(path)
+        written = self._find_innermost(path)
         return Finding(self.origins[written], self.inherited.get(written, written), message)
 
     def without_targets(self, findings: Iterable[Finding]) -> Document | None:
@@ -102,7 +102,7 @@ class Document:
         data = {**self.data, "notify": [targets[index] for index in usable]}
         return replace(self, data=data, origins=origins, unusable_targets={**self.unusable_targets, **unusable})
 
-    def _innermost(self, path: KeyPath) -> KeyPath:
+    def _find_innermost(self, path: KeyPath) -> KeyPath:
         while path not in self.origins:
             path = path[:-1]
         return path
@@ -149,15 +149,15 @@ def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], settings:
     origins |= {path: Origin("settings", None) for path in _places(dict(settings), ()) if path in origins and path}
     for key, name in arguments.items():
         origins |= {path: Origin(name, None, key) for path in origins if path[: len(key)] == key}
-    return _document(_Layer(_escaped(merged), origins), (), os.environ, None, Budget())
+    return _document(_Layer(_escape_dollars(merged), origins), (), os.environ, None, Budget())
 
 
-def _escaped(value: Any) -> Any:
+def _escape_dollars(value: Any) -> Any:
     """Double every dollar, so that none names a variable."""
     if isinstance(value, dict):
-        return {key: _escaped(entry) for key, entry in value.items()}
+        return {key: _escape_dollars(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_escaped(entry) for entry in value]
+        return [_escape_dollars(entry) for entry in value]
     return value.replace("$", "$$") if isinstance(value, str) else value
 
 
@@ -206,7 +206,7 @@ def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPa
         default = defaults.get(kind) if isinstance(defaults, dict) else None
         if not (isinstance(entries, dict) and isinstance(default, dict)):
             continue
-        under = {name: _under(default, entry) for name, entry in entries.items()}
+        under = {name: _merge_under(default, entry) for name, entry in entries.items()}
         filled[section] = under
         written = set(_places(entries, (section,)))
         new = [path for path in _places(under, (section,)) if path not in written]
@@ -214,7 +214,7 @@ def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPa
     return filled, inherited
 
 
-def _under(default: dict[str, Value], entry: Value) -> Value:
+def _merge_under(default: dict[str, Value], entry: Value) -> Value:
     if not (entry is None or isinstance(entry, dict)):
         return entry
     written = entry or {}
@@ -256,7 +256,7 @@ class _Reader:
     def read(self, path: Path, chain: tuple[Path, ...]) -> _Layer:
         """Return one file on top of the files that it extends. `chain` has the files that led here."""
         try:
-            text = _text_of(path)
+            text = _read_text(path)
         except InputError as error:
             self.errors.append(Finding(Origin(str(path), None), (), str(error)))
             return _Layer()
@@ -299,7 +299,7 @@ class _Reader:
         return _Layer()
 
 
-def _text_of(path: Path) -> str:
+def _read_text(path: Path) -> str:
     if "\0" in str(path):
         raise InputError("a path cannot hold a zero byte; check the path")
     try:

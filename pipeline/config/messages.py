@@ -94,7 +94,7 @@ def explain_errors(
         if error["type"] == "extra_forbidden":
             key = error["loc"][-1]  # written, whatever it looks like
             path = path if path[-1:] == (key,) else (*path, key)
-            yield path, f"unknown key {path[-1]!r}{_known(str(path[-1]), section_at(path[:-1]))}"
+            yield path, f"unknown key {path[-1]!r}{_suggest_key(str(path[-1]), section_at(path[:-1]))}"
         elif error["type"] == "missing":
             yield path, f"the key {path[-1]!r} is missing; add it"
         elif error["type"] == "too_short" and error["input"]:
@@ -137,7 +137,7 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
     return likely(word[:_LONGEST], names[:_MOST_COMPARED]) or listed
 
 
-def _known(key: str, section: type[BaseModel]) -> str:
+def _suggest_key(key: str, section: type[BaseModel]) -> str:
     for field in section.model_fields:
         if key.lower() in _OTHER_WORDS.get(field, ()):
             return f"; did you mean {field!r}?"

@@ -152,7 +152,7 @@ class _OwnFunction:
         self._function, self._key = function, (place, name, range)
 
     def __call__(self, block: Any, **parameters: Any) -> Floats:
-        return self._checked(self._called(self._function, block, parameters), _n_queries(block))
+        return self._check_values(self._call_function(self._function, block, parameters), _n_queries(block))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _OwnFunction) and self._key == other._key
@@ -164,16 +164,16 @@ class _OwnFunction:
         """Have processes load a file again, because they cannot import it by its private name."""
         if self._key[0].module:
             return _loaded_again, (type(self), *self._key)
-        return _rebuilt, (type(self), getattr(self._function, "terms", self._function), *self._key)
+        return _rebuild, (type(self), getattr(self._function, "terms", self._function), *self._key)
 
-    def _called(self, function: Any, block: Any, parameters: Mapping[str, Any]) -> Any:
+    def _call_function(self, function: Any, block: Any, parameters: Mapping[str, Any]) -> Any:
         try:
             with divert_output(), np.errstate(all="ignore"):
                 return function(_read_only(block), **parameters)
         except (Exception, SystemExit) as error:
             raise MetricError(reason_of(error, self._key[0].file)) from error
 
-    def _checked(self, found: Any, n_queries: int) -> Floats:
+    def _check_values(self, found: Any, n_queries: int) -> Floats:
         minimum, maximum = self._key[2]
         if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiub":
             kind = f"an array of {found.dtype}" if isinstance(found, np.ndarray) else f"a {type(found).__name__}"
@@ -191,7 +191,7 @@ class _OwnFunction:
 
 class _OwnSum(_OwnFunction):
     def terms(self, block: JudgedBlock, **parameters: Any) -> Terms:
-        result = self._called(self._function.terms, block, parameters)
+        result = self._call_function(self._function.terms, block, parameters)
         if not isinstance(result, Terms):
             raise MetricError(f"returned a {type(result).__name__}; return Terms, or remove @from_terms")
         if result.terms.shape != block.ranks.shape:
@@ -205,7 +205,7 @@ def _loaded_again(kind: type[_OwnFunction], place: CodePlace, name: str, range: 
     return kind(place, name, loaded.function if isinstance(loaded, Metric) else loaded, range)
 
 
-def _rebuilt(
+def _rebuild(
     kind: type[_OwnFunction], function: Any, place: CodePlace, name: str, range: tuple[float, float]
 ) -> _OwnFunction:
     return kind(place, name, from_terms(function) if issubclass(kind, _OwnSum) else function, range)

@@ -170,7 +170,7 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
             start = os.path.relpath(document.origin(path).directory, directory)
             if path not in (_RECORDS, _CACHE):  # the others are templates
                 start = start.replace("{", "{{").replace("}", "}}")
-            holder[key] = _joined(start, text)
+            holder[key] = _join_path(start, text)
     metrics = _mapping(raw.get("metrics"))
     if metrics:
         from rankledger.pipeline.support.own_code import code_file  # here, because few configs name code
@@ -187,7 +187,7 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
             prefix, record, model = split_reference(text)
             if is_path(record_path := split_reference(value)[1]) and _is_relative(record_path):
                 start = os.path.relpath(document.origin(path).directory, directory)
-                moved = _joined(start, record)
+                moved = _join_path(start, record)
                 holder["against"] = f"{prefix}{moved if is_path(moved) else f'./{moved}'}{model}"
     return raw
 
@@ -203,7 +203,7 @@ def _is_relative(path: str) -> bool:
     return not (is_url(path) or Path(path).is_absolute())
 
 
-def _joined(start: str, text: str) -> str:
+def _join_path(start: str, text: str) -> str:
     joined = f"{start.replace('$', '$$')}/{text}"
     return joined if "$" in text else os.path.normpath(joined)
 
@@ -216,10 +216,10 @@ def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str,
     for section in ("defaults", "datasets", "models"):
         for name, entry in _mapping(raw.get(section)).items():
             for key in _mapping(entry).keys() & set(FILES):
-                yield from _paths_in(_mapping(entry), key, (section, name, key))
+                yield from _find_paths(_mapping(entry), key, (section, name, key))
 
 
-def _paths_in(holder: dict[str, Value], key: str, path: KeyPath) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
+def _find_paths(holder: dict[str, Value], key: str, path: KeyPath) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
     value = holder[key]
     if isinstance(value, str):
         yield holder, key, path
@@ -227,7 +227,7 @@ def _paths_in(holder: dict[str, Value], key: str, path: KeyPath) -> Iterator[tup
         yield _mapping(value), "path", (*path, "path")
     else:  # outputs by dataset
         for dataset in _mapping(value):
-            yield from _paths_in(_mapping(value), dataset, (*path, dataset))
+            yield from _find_paths(_mapping(value), dataset, (*path, dataset))
 
 
 def _mapping(value: Value) -> dict[str, Value]:

@@ -106,7 +106,7 @@ def _dataset(
     elif dataset.logs:
         suites_of = {"logs": _measures(planning, ("datasets", name, "logs"), dataset.logs, of_logs=True)}
     else:
-        suites_of = _chosen(planning, name, dataset, suites)
+        suites_of = _choose_suites(planning, name, dataset, suites)
     measures = [measure for suite in suites_of.values() for measure in suite]
     ratings, judgments = files.pop("ratings"), files.pop("judgments")
     if judgments:
@@ -139,7 +139,7 @@ def _dataset(
     return planned.with_suites(defined)
 
 
-def _chosen(
+def _choose_suites(
     planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
 ) -> dict[str, tuple[Measure, ...]]:
     of_kind = {

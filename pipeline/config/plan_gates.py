@@ -64,8 +64,8 @@ class _GatePlanner:
     def plan(self) -> PlannedGate:
         gate = self.gate
         n_findings = len(self.planning.findings)
-        models = choose_names(self.planning, self._at("models"), gate.models, self.models, "model")
-        datasets = choose_names(self.planning, self._at("datasets"), gate.datasets, self.datasets, "dataset")
+        models = choose_names(self.planning, self._key_path("models"), gate.models, self.models, "model")
+        datasets = choose_names(self.planning, self._key_path("datasets"), gate.datasets, self.datasets, "dataset")
         measures = self._measures(datasets)
         self._check_range(measures)
         against = self._against()
@@ -81,17 +81,17 @@ class _GatePlanner:
         if waive is None:
             return
         judged = {name: self.models[name] for name in models}
-        choose_names(self.planning, self._at("waive", "models"), waive.models, judged, "model")
+        choose_names(self.planning, self._key_path("waive", "models"), waive.models, judged, "model")
         for position, name in enumerate(waive.slices if EVERYTHING not in waive.slices else ()):
             column, mark, _ = name.partition("=")
             if name != "all" and not (mark and column in self.gate.slices):
                 message = (
                     f"the gate judges no slice {name!r}. Use `all`, or COLUMN=VALUE with a column of its `slices`."
                 )
-                self.planning.find(self._at("waive", "slices", position), message)
+                self.planning.find(self._key_path("waive", "slices", position), message)
 
     def _measures(self, datasets: Sequence[str]) -> tuple[Measure, ...]:
-        path = self._at("measure")
+        path = self._key_path("measure")
         chosen = [self.datasets[name] for name in datasets]
         measures = choose_measures(self.planning, path, self.gate.measure or (), chosen)
         for measure in measures:
@@ -117,11 +117,11 @@ class _GatePlanner:
                 percent = f", or {margin:g}%" if key == "margin" and abs(margin) < 100 else ""
                 if what:
                     message = f"{measure} {scale}: {what}; write a value on that scale{percent}"
-                    self.planning.find(self._at(key), message)
+                    self.planning.find(self._key_path(key), message)
 
     def _against(self) -> Reference | None:
         """Return the reference. The path of a record starts at the file that names it."""
-        text, path = self.gate.against, self._at("against")
+        text, path = self.gate.against, self._key_path("against")
         if text is None:
             return None
         try:
@@ -134,14 +134,14 @@ class _GatePlanner:
             self.planning.find(path, message)
         if reference.record in _REFUSED:
             self.planning.find(path, "the last evaluation may be a bad night; write last_passed or accepted")
-        if reference.record in ("last_passed", "accepted") and reference.model not in (None, *self._known()):
-            hint = suggestion(str(reference.model), self._known())
+        if reference.record in ("last_passed", "accepted") and reference.model not in (None, *self._list_models()):
+            hint = suggestion(str(reference.model), self._list_models())
             self.planning.warn(path, f"no model of this config is or was {reference.model!r}{hint}")
         if reference.record is not None and is_path(reference.record):
             return replace(reference, record=absolute(reference.record, self.planning.directory(path)))
         return reference
 
-    def _known(self) -> list[str]:
+    def _list_models(self) -> list[str]:
         models = self.models
         return [*models, *(model.was for model in models.values() if model.was)]
 
@@ -168,14 +168,16 @@ class _GatePlanner:
             reason = f"it is not evaluated{comparison} on these datasets; name another, or fix its outputs"
         for position, model in enumerate(self.gate.models):
             if model != EVERYTHING and model not in [task[1] for task in tasks]:
-                self.planning.find(self._at("models", position), f"the model {model!r} is not judged: {reason}")
+                self.planning.find(self._key_path("models", position), f"the model {model!r} is not judged: {reason}")
         for position, dataset in enumerate(self.gate.datasets):
             if dataset != EVERYTHING and dataset not in [task[0] for task in tasks]:
                 message = f"nothing is judged on {dataset!r}: it lacks the measure or the models; name another"
-                self.planning.find(self._at("datasets", position), message)
+                self.planning.find(self._key_path("datasets", position), message)
         skipped = [model for model in self.models if model not in [task[1] for task in tasks]]
         if self.gate.kind == "extra" and tasks and skipped and EVERYTHING in self.gate.models:
-            self.planning.warn(self._at("models"), f"not judged because they have no `extra`: {', '.join(skipped)}")
+            self.planning.warn(
+                self._key_path("models"), f"not judged because they have no `extra`: {', '.join(skipped)}"
+            )
         if not tasks and self.gate.models == self.gate.datasets == (EVERYTHING,):
             self.planning.find(self.path, f"no model is judged: {reason}")
 
@@ -183,16 +185,18 @@ class _GatePlanner:
         unsliced = [measure for measure in measures if not measure.has_slices]
         if unsliced and self.gate.slices:
             message = f"{unsliced[0]} is one figure of all pairs and has none in a slice; write average=impressions"
-            self.planning.find(self._at("slices"), message)
+            self.planning.find(self._key_path("slices"), message)
         for position, column in enumerate(self.gate.slices):
             for name in dict.fromkeys(task[0] for task in tasks):
                 columns = self.datasets[name].slices
                 if column not in columns:
                     message = f"the dataset {name!r} has no slices by {column!r}"
                     advice = "; a column of its queries table must be named in `slices`, too"
-                    self.planning.find(self._at("slices", position), message + (suggestion(column, columns) or advice))
+                    self.planning.find(
+                        self._key_path("slices", position), message + (suggestion(column, columns) or advice)
+                    )
 
-    def _at(self, *keys: str | int) -> KeyPath:
+    def _key_path(self, *keys: str | int) -> KeyPath:
         return (*self.path, *keys)
 
 

@@ -114,7 +114,7 @@ _OF_AN_INPUT = "contains credentials; set those of the filesystem in the environ
 _OF_A_MODEL = "contains credentials, which would be recorded; remove them"
 
 
-def _secrets_in(document: Document, models: Mapping[KeyPath, Model]) -> Iterator[tuple[KeyPath, str]]:
+def _find_secrets(document: Document, models: Mapping[KeyPath, Model]) -> Iterator[tuple[KeyPath, str]]:
     section = document.raw.get("tracking")
     uri = section.get("uri") if isinstance(section, dict) else None
     written = re.sub(r"\$\{\w+(:-)?\}?", "", uri) if isinstance(uri, str) else ""  # a default is written in the config
@@ -516,14 +516,14 @@ def validate(document: Document) -> Loaded:
         written = ConfigFile.model_validate(document.data)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        findings = [*explain_errors(errors[:_EXPLAINED], document.data, _section_at)]
+        findings = [*explain_errors(errors[:_EXPLAINED], document.data, _find_section)]
         wrong_values = (finding for finding in findings if finding[0][2:3] and finding[0][2] in Notify.model_fields)
         if usable := document.without_targets(starmap(document.finding, wrong_values)):
             return validate(usable)
         document.refuse(findings, n_further=max(0, len(errors) - _EXPLAINED))
         raise
     models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
-    document.refuse(_secrets_in(document, models | {("defaults", "model"): written.defaults.model}))
+    document.refuse(_find_secrets(document, models | {("defaults", "model"): written.defaults.model}))
     config = Config.model_construct(**{name: getattr(written, name) for name in Config.model_fields})  # all are valid
     return Loaded(config, document)
 
@@ -533,21 +533,21 @@ def _is_of_scores(dataset: object) -> bool:
     return any(dataset.get(key) if isinstance(dataset, dict) else getattr(dataset, key, None) for key in keys)
 
 
-def _section_at(path: KeyPath) -> type[Section]:
+def _find_section(path: KeyPath) -> type[Section]:
     section: type[Section] = ConfigFile
     keys = iter(path)
     for key in keys:
-        section = next(_sections_in(section.model_fields[str(key)].annotation), section)
+        section = next(_find_sections(section.model_fields[str(key)].annotation), section)
         if key in ("datasets", "models", "scores", "outputs", "gates", "notify"):
             next(keys, None)  # a name, or a place in the list
     return section
 
 
-def _sections_in(annotation: object) -> Iterator[type[Section]]:
+def _find_sections(annotation: object) -> Iterator[type[Section]]:
     if isinstance(annotation, type) and issubclass(annotation, Section):
         yield annotation
     for argument in get_args(annotation):
-        yield from _sections_in(argument)
+        yield from _find_sections(argument)
 
 
 def schema() -> dict[str, object]:

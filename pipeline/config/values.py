@@ -156,7 +156,7 @@ def _measure_line(value: object) -> object:
     return str(value) if is_line(value) else value
 
 
-def _named(pattern: str, what: str, rule: str) -> AfterValidator:
+def _check_name(pattern: str, what: str, rule: str) -> AfterValidator:
     def check(name: str) -> str:
         if name in _TAKEN or not re.fullmatch(pattern, name):
             raise ValueError(f"a {what} cannot be called {name!r}; write {rule}, and none of {', '.join(_TAKEN)}")
@@ -232,7 +232,7 @@ def _ends(value: object) -> object:
     return value
 
 
-def _listed(value: object) -> object:
+def _to_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
@@ -306,14 +306,16 @@ def is_score_name(name: str) -> bool:
     return name not in _TAKEN and re.fullmatch(_SCORE, name) is not None
 
 
-ScoreName: TypeAlias = Annotated[str, _named(_SCORE, "score", _SCORE_RULE)]
-OwnMetricName: TypeAlias = Annotated[str, _named(r"[A-Za-z_][A-Za-z0-9_]{0,98}", "metric", "letters, digits and _")]
+ScoreName: TypeAlias = Annotated[str, _check_name(_SCORE, "score", _SCORE_RULE)]
+OwnMetricName: TypeAlias = Annotated[
+    str, _check_name(r"[A-Za-z_][A-Za-z0-9_]{0,98}", "metric", "letters, digits and _")
+]
 QueryColumns: TypeAlias = Annotated[
     tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=100), _distinct("column")
 ]
 OneOrMore: TypeAlias = Annotated[
     tuple[str, ...],
-    BeforeValidator(_listed),
+    BeforeValidator(_to_list),
     Field(min_length=1),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]

@@ -215,7 +215,7 @@ class _Builder:
         self._take(1, line)
         self.origins[path] = self.origin(line)
         if node.tag not in _SUPPORTED:
-            self._refuse(node, path, f"the tag {_shown(node.tag)} is not supported; write a plain value")
+            self._refuse(node, path, f"the tag {_show_tag(node.tag)} is not supported; write a plain value")
         elif node in self._open:
             self._refuse(node, path, "an alias refers to the value that contains it; write the value out")
         elif isinstance(node, yaml.ScalarNode):
@@ -255,7 +255,7 @@ class _Builder:
             value = yaml.constructor.SafeConstructor().construct_object(node)
             str(value)  # Python reads hexadecimal numbers of any length, but writes none of more than 4,300 digits
         except (yaml.YAMLError, ValueError, LookupError):
-            self._refuse(node, path, f"{node.value!r} cannot be read as {_shown(node.tag)}; quote it")
+            self._refuse(node, path, f"{node.value!r} cannot be read as {_show_tag(node.tag)}; quote it")
         else:
             if surprise is not None:
                 intended = f"{int(node.value.replace('_', ''))} or {value}" if surprise == " (octal)" else value
@@ -298,7 +298,7 @@ def _join_pairs(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _HALF.search(text) else text
 
 
-def _shown(tag: str) -> str:
+def _show_tag(tag: str) -> str:
     return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
 
 
@@ -316,5 +316,5 @@ def _surprise(node: yaml.ScalarNode) -> str | None:
 def _key_message(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         return "a key is text, not a list or a mapping; write a plain key"
-    kind = _shown(node.tag).removeprefix("!!")
+    kind = _show_tag(node.tag).removeprefix("!!")
     return f"the key {node.value or 'null'} is not text (YAML reads it as {kind}); quote it: '{node.value}'"

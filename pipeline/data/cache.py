@@ -126,7 +126,7 @@ class OutputCache:
 
     def read_hits(self, key: Key) -> Hits | None:
         """Return the hits under a key, None if there are none. Raise CacheError for a damaged entry."""
-        return self._read(*_hits_entry(key), _hits_of)
+        return self._read(*_hits_entry(key), _build_hits)
 
     def write_hits(self, key: Key, hits: Hits) -> None:
         metadata = {"quality": json.dumps(asdict(hits.quality))}
@@ -134,7 +134,7 @@ class OutputCache:
 
     def read_rows(self, judgments: Key, exclusions: Key | None = None) -> Rows | None:
         """Return the judgments, or the pairs that are excluded from them. None if there are none."""
-        return self._read(*_rows_entry(judgments, exclusions), _rows_of)
+        return self._read(*_rows_entry(judgments, exclusions), _build_rows)
 
     def write_rows(self, rows: Rows, judgments: Key, exclusions: Key | None = None) -> None:
         """Write the judgments, or the pairs that are excluded from them, if they are not there."""
@@ -239,7 +239,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _tables_in(stored: parquet.ParquetFile, *layouts: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
+def _read_tables(stored: parquet.ParquetFile, *layouts: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
     """Yield the row groups. Raise ValueError for another layout or nulls."""
     schema = stored.schema_arrow
     if {field.name: field.type for field in schema} not in layouts or len({*schema.names}) < len(schema):
@@ -265,23 +265,23 @@ def _tables_of_hits(hits: Hits) -> Iterator[pa.Table]:
         yield pa.Table.from_arrays([integers(hits.n_retrieved[begin:end]), *lists], names=[*_HITS])
 
 
-def _hits_of(stored: parquet.ParquetFile) -> Hits:
+def _build_hits(stored: parquet.ParquetFile) -> Hits:
     quality = json.loads(stored.schema_arrow.metadata[b"quality"])
     if {*quality} != _QUALITY:
         raise ValueError
-    parts = map(_hits_in, _tables_in(stored, _HITS))
+    parts = map(_read_hits, _read_tables(stored, _HITS))
     n_retrieved, n_hits, rows, rank, first, last = map(np.concatenate, zip(*parts, strict=True))
     return Hits(n_hits, rows, rank, first, last, n_retrieved, JoinStats(**quality))
 
 
-def _hits_in(table: pa.Table) -> tuple[npt.NDArray[Any], ...]:
-    lists = [_combined(table, name) for name in _LISTS]
+def _read_hits(table: pa.Table) -> tuple[npt.NDArray[Any], ...]:
+    lists = [_combine_column(table, name) for name in _LISTS]
     sizes = [np.diff(numpy_of(column.offsets, np.int64)) for column in lists]
     if any(not np.array_equal(sizes[0], other) for other in sizes):
         raise ValueError
     rows, ranks, above, below = (numpy_of(column.flatten(), np.int64) for column in lists)
     return (
-        numpy_of(_combined(table, "n_retrieved"), np.int64),
+        numpy_of(_combine_column(table, "n_retrieved"), np.int64),
         sizes[0],
         *hit_columns(rows, ranks, ranks - above, ranks + below),
     )
@@ -303,22 +303,22 @@ def _tables_of_rows(rows: Rows) -> Iterator[pa.Table]:
         begin = end
 
 
-def _rows_of(stored: parquet.ParquetFile) -> Rows:
+def _build_rows(stored: parquet.ParquetFile) -> Rows:
     query_ids = json.loads(stored.schema_arrow.metadata[b"query_ids"])
-    tables = [*_tables_in(stored, _ROWS, _SUBTOPIC_ROWS)]
+    tables = [*_read_tables(stored, _ROWS, _SUBTOPIC_ROWS)]
     if not tables or not isinstance(query_ids, list):
         raise ValueError
     chunks = [
         Chunk(
-            query_codes=numpy_of(_combined(table, "query"), np.int32),
-            doc_ids=_combined(table, "doc_id"),
-            values=numpy_of(_combined(table, "relevance"), np.float64),
+            query_codes=numpy_of(_combine_column(table, "query"), np.int32),
+            doc_ids=_combine_column(table, "doc_id"),
+            values=numpy_of(_combine_column(table, "relevance"), np.float64),
         )
         for table in tables
     ]
-    subtopics = [_combined(table, "subtopic") for table in tables if "subtopic" in table.column_names]
+    subtopics = [_combine_column(table, "subtopic") for table in tables if "subtopic" in table.column_names]
     return Rows("", (), query_ids, tuple(chunks), row_number, concatenate(subtopics) if subtopics else None)
 
 
-def _combined(table: pa.Table, name: str) -> Any:
+def _combine_column(table: pa.Table, name: str) -> Any:
     return pa.concat_arrays(table.column(name).chunks)

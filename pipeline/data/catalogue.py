@@ -42,16 +42,17 @@ def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
         return []
     if part.format.table is None:
         cells = part.format.cells(part, names)
-        return [_of_cells(part.path, name, cells[name]) for name in names]
+        return [_parse_cells(part.path, name, cells[name]) for name in names]
     table = part.format.table(part, names)
-    features = [_of_array(part.path, name, table.column(name).combine_chunks()) for name in names]
+    features = [_parse_array(part.path, name, table.column(name).combine_chunks()) for name in names]
     header = [] if part.format.typed or part.format.header is None else part.format.header(part)
     return [
-        _of_recbole(part.path, typed_name(name, header), feature) for name, feature in zip(names, features, strict=True)
+        _parse_recbole(part.path, typed_name(name, header), feature)
+        for name, feature in zip(names, features, strict=True)
     ]
 
 
-def _of_recbole(path: str, name: str, feature: Feature) -> Feature:
+def _parse_recbole(path: str, name: str, feature: Feature) -> Feature:
     kind = name.rpartition(":")[2]
     if kind == "float":
         raise InputError(f"{path}: '{name}' holds numbers; write {_KINDS}")
@@ -79,7 +80,7 @@ def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents
     return _categories(sizes, concatenate(values))
 
 
-def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
+def _parse_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
     lists = [cell if isinstance(cell, list) else [] if cell is None else [cell] for cell in cells]
     entries = [entry for values in lists for entry in values]
     sizes = np.array([len(values) for values in lists], dtype=np.int64)
@@ -92,7 +93,7 @@ def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
     return _split(sizes, strings(map(str, entries)))
 
 
-def _of_array(path: str, name: str, column: pa.Array) -> Feature:
+def _parse_array(path: str, name: str, column: pa.Array) -> Feature:
     type_found = column.type
     if pa.types.is_dictionary(type_found):
         column = column.dictionary_decode()
@@ -149,19 +150,21 @@ class Catalogue:
 
     def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
         codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
-        numbers, _ = _numbered(doc_ids, self.ids)
+        numbers, _ = _number_documents(doc_ids, self.ids)
         codes[ranks - 1, queries] = numbers
         return replace(self.known, codes=codes)
 
     def with_judged(self, judgments: Judgments) -> Catalogue:
         rows, n_queries = judgments.kept, len(judgments.query_ids)
-        numbers, others = _numbered(judgments.rows.take_doc_ids(rows), self.ids)
+        numbers, others = _number_documents(judgments.rows.take_doc_ids(rows), self.ids)
         hashes = judgments.hashes_of(rows)
-        judged = _by_query(judgments.queries_of(rows), numbers, judgments.kept_grades, hashes, n_queries)
+        judged = _sort_by_query(judgments.queries_of(rows), numbers, judgments.kept_grades, hashes, n_queries)
         return Catalogue(concatenate([self.ids, others]), replace(self.known, judged=judged))
 
 
-def _by_query(queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int) -> Sparse:
+def _sort_by_query(
+    queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int
+) -> Sparse:
     """Return documents by query, ordered by hash so that sums do not depend on the files."""
     order = np.lexsort((hashes, queries))
     starts = np.searchsorted(queries[order], np.arange(n_queries + 1))
@@ -175,7 +178,7 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
     block = CatalogueBlock(np.empty((0, 0), dtype=np.int32), len(ids), features=features)
     if interactions is None:
         return Catalogue(ids, block)
-    numbers, others = _numbered(interactions.doc_ids, ids)
+    numbers, others = _number_documents(interactions.doc_ids, ids)
     n_known = len(ids) + len(others)
     codes = interactions.query_codes
     _, rows = np.unique(codes.astype(np.int64) * n_known + numbers, return_index=True)
@@ -184,12 +187,12 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
     places = np.array([place.get(query_id, len(place)) for query_id in interactions.query_ids])
     rows = rows[places[codes[rows]] < len(place)]
     hashes = hash_pairs(interactions, np.zeros_like(places))
-    history = _by_query(places[codes[rows]], numbers[rows], np.ones(len(rows)), hashes[rows], len(place))
+    history = _sort_by_query(places[codes[rows]], numbers[rows], np.ones(len(rows)), hashes[rows], len(place))
     block = replace(block, popularity=popularity, n_consumers=len(interactions.query_ids), history=history)
     return Catalogue(concatenate([ids, others]), block)
 
 
-def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
+def _number_documents(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
     indices = pc.index_in(doc_ids, known)
     others = doc_ids.filter(pc.is_null(indices)).dictionary_encode()
     numbers = np.empty(len(doc_ids), dtype=np.int64)

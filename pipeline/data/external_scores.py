@@ -97,7 +97,7 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         if not source.format:
             part = replace(part, format=tool_of(bytes(part.data[:PAGE])) or part.format)
         if part.format.samples:
-            return _of_tool(part, part.format.samples(part), source.select, wanted, description)
+            return _read_tool(part, part.format.samples(part), source.select, wanted, description)
         if source.select:
             problem = f"`select` has no effect on {part.format.name}"
             raise InputError(f"{part.path}: {problem}; remove it, or set `format` to the tool that wrote the file")
@@ -120,7 +120,7 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
     return _ScoreFile(description, cells, names, n_rows, part)
 
 
-def _of_tool(
+def _read_tool(
     part: FilePart, samples: Sequence[Sample], select: Mapping[str, str], wanted: Sequence[str], description: InputFile
 ) -> _ScoreFile:
     for label in select:
@@ -167,7 +167,7 @@ def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tupl
     holders = {name: _holder(column, columns) for name, column in columns_of.items()}
     read = part.format.cells(part, [*dict.fromkeys(holder or columns_of[name] for name, holder in holders.items())])
     values = {
-        name: [_below(cell, columns_of[name].removeprefix(holder)[1:]) for cell in read[holder]]
+        name: [_look_below(cell, columns_of[name].removeprefix(holder)[1:]) for cell in read[holder]]
         for name, holder in holders.items()
         if holder
     }
@@ -187,14 +187,14 @@ def _holder(name: str, columns: Sequence[str]) -> str:
     return name
 
 
-def _below(cell: object, name: str) -> object:
+def _look_below(cell: object, name: str) -> object:
     if not name:
         return cell
     content = decoded(cell)
     if not isinstance(content, dict):
         return _ABSENT
     first, _, rest = name.partition(".")
-    return content[name] if name in content else _below(content.get(first), rest) if rest else _ABSENT
+    return content[name] if name in content else _look_below(content.get(first), rest) if rest else _ABSENT
 
 
 def _id(part: FilePart, row: int, cell: object) -> str:
@@ -306,10 +306,10 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
     names = [str(measure) for measure in measures]
     read = [_read(file, output, names) for file in each_file(output)]
     remarks = []
-    tasks = _labels_among(read).get("task", [])
+    tasks = _collect_labels(read).get("task", [])
     if len(tasks) > 1 and all(file.part.format.groups and {*names} <= file.names for file in read if file.n_rows):
         read = [file.in_task() if file.n_rows else file for file in read]
-        problem = f"{len(tasks)} tasks are one dataset ({_listed(tasks)})"
+        problem = f"{len(tasks)} tasks are one dataset ({_list_texts(tasks)})"
         remarks.append(f"{output.path}: {problem}. Use `select: {{task: {tasks[0]}}}` to read one")
     _refuse_mixed(output, read)
     if not any(file.n_rows for file in read):
@@ -390,15 +390,15 @@ def _without_summaries(path: str, query_ids: Sequence[str], values: Floats) -> t
 
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
     tools = [file.part.format for file in read if file.part.format.samples]
-    labels = _labels_among(read)
+    labels = _collect_labels(read)
     if tools and not any(file.n_rows for file in read):
-        there = "; ".join(f"{label}s: {_listed(labels[label])}" for label in output.select if label in labels)
+        there = "; ".join(f"{label}s: {_list_texts(labels[label])}" for label in output.select if label in labels)
         selection = ", ".join(f"{label} {shorten(text)}" for label, text in output.select.items())
         selected = f"{f' of {selection}' if selection else ''} ({there})" if there else ""
         raise InputError(f"{output.path}: no samples{selected}; fix `select`, or the path")
     mixed = {label: texts for label, texts in labels.items() if len(texts) > 1}
     if mixed:
-        problem = ", and ".join(f"{len(texts)} {label}s ({_listed(texts)})" for label, texts in mixed.items())
+        problem = ", and ".join(f"{len(texts)} {label}s ({_list_texts(texts)})" for label, texts in mixed.items())
         repeats = next((label for label in mixed if label in {tool.repeats for tool in tools}), "")
         chosen = {label: "{replicate}" if label == repeats else texts[0] for label, texts in mixed.items()}
         select = ", ".join(f"{label}: {json.dumps(text, ensure_ascii=False)}" for label, text in chosen.items())
@@ -408,7 +408,7 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
         raise InputError(f"{output.path}: results of {problem}; {remedy}")
 
 
-def _labels_among(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
+def _collect_labels(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
     labels: dict[str, dict[str, None]] = {}
     for labels_of in [
         labels_of for file in [file for file in read if file.n_rows] or read for labels_of in file.labels
@@ -418,7 +418,7 @@ def _labels_among(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
     return {label: [*texts] for label, texts in labels.items() if label != PLACE}
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _list_texts(texts: Sequence[str]) -> str:
     return ", ".join([*map(shorten, texts[:5]), *(["…"] if len(texts) > 5 else [])])
 
 
@@ -513,10 +513,10 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     if "propensity" in columns:
         columns["weight"] = columns["probability"] / columns["propensity"]
     weighed_by = tuple(name for name in ("propensity", "probability") if name in numbers) or ("weight",)
-    query_ids, queries = _coded(table, "query_id")
+    query_ids, queries = _encode_column(table, "query_id")
     impressions = queries[:0]
     if _ID in ids:  # an id that occurs with two queries is two lists
-        item_codes = _coded(table, _ID)[1]
+        item_codes = _encode_column(table, _ID)[1]
         impressions = np.unique(queries * (1 + item_codes.max(initial=0)) + item_codes, return_inverse=True)[1]
     block = LogBlock(len(query_ids), queries, columns, impressions)
     arguments = {measure: measure.arguments(max_grade=1) for measure in measures}
@@ -575,7 +575,7 @@ def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Fl
     return values
 
 
-def _coded(table: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _encode_column(table: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int64]]:
     coded = table.column(name).combine_chunks()
     coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
     return coded.dictionary.to_pylist(), numpy_of(coded.indices, np.int32).astype(np.int64)

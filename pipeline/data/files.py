@@ -108,7 +108,7 @@ class StoredFile:
         """Format suffix in lower case: `.tsv` of `bm25.tsv.gz`, or of the file in `bm25.zip`."""
         suffix, compression = suffixes(self.name)
         if compression == ".zip" and not suffix and self.filesystem is not None:
-            with suppress(InputError, *DAMAGED), self._opened() as (file, _), zipfile.ZipFile(file) as archive:
+            with suppress(InputError, *DAMAGED), self._open_unchanged() as (file, _), zipfile.ZipFile(file) as archive:
                 return suffixes(_member(self.path, archive).filename)[0]
         return suffix
 
@@ -120,14 +120,14 @@ class StoredFile:
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
-        with self._opened() as (file, size), ThreadPoolExecutor(1) as pool:
+        with self._open_unchanged() as (file, size), ThreadPoolExecutor(1) as pool:
             yield Contents(self, _Stored(self.path, file, size, pool), size)
 
     def limit(self, size: int) -> float:
         return max(self.large, float(_RATIO * size))
 
     def describe(self) -> InputFile:
-        with self._opened() as (file, size):
+        with self._open_unchanged() as (file, size):
             if not has_ranges(size):
                 return InputFile(self.path, size, hashlib.file_digest(file, "sha256").hexdigest())
             if self.filesystem is None:
@@ -136,7 +136,7 @@ class StoredFile:
                 return describe_ranges(self.path, ranges, size)
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Any, int]]:
+    def _open_unchanged(self) -> Iterator[tuple[Any, int]]:
         if self.filesystem is None:
             stored = _stream(self.name)
             yield pa.BufferReader(stored), stored.size

@@ -163,7 +163,7 @@ def _scores(
 
         n_rows = np.nan_to_num(take(output.n_rows_of))
         odd = odd_weights(take(output.weights), n_rows, external.groups.clusters, output.weighed_by)
-    warnings = [warning for warning in (*output.warnings, odd, _unscored(scores)) if warning]
+    warnings = [warning for warning in (*output.warnings, odd, _warn_of_unscored(scores)) if warning]
     return replace(output, scores=scores, quality=quality, warnings=tuple(warnings))
 
 
@@ -279,7 +279,7 @@ def _shortest_lists(outputs: Mapping[OutputKey, Output]) -> dict[tuple[str, str]
     return lengths
 
 
-def _unscored(scores: Scores) -> str | None:
+def _warn_of_unscored(scores: Scores) -> str | None:
     n_unscored, n_queries = int(scores.unscored.sum()), len(scores.query_ids)
     if n_unscored <= MOST_UNSCORED * n_queries:
         return None
@@ -422,7 +422,7 @@ def read_inputs(
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
         outputs=outputs,
-        remarks=tuple(_merged(remarks)),
+        remarks=tuple(_merge_remarks(remarks)),
         warnings=tuple(_data_warnings(planned, datasets, outputs, conventions)),
     )
 
@@ -437,7 +437,7 @@ def _outside_of_catalogues(outputs: Mapping[OutputKey, Output]) -> Iterator[str]
             yield f"{model} on {name}: recommendations outside of the catalogue: {counts}; check the ids"
 
 
-def _merged(remarks: Sequence[str]) -> Iterator[str]:
+def _merge_remarks(remarks: Sequence[str]) -> Iterator[str]:
     alike: dict[str, list[str]] = {}
     for remark in remarks:
         layout, is_layout, _ = remark.partition(_COLUMNS)

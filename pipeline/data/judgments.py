@@ -203,7 +203,7 @@ class Judgments:
         return id_shapes(self.rows.take_doc_ids(np.arange(0, n_rows, n_rows // _SHAPED + 1)).unique()).unique()
 
     @cached_property
-    def _by_start(self) -> tuple[Ints, Ints]:
+    def _order_by_start(self) -> tuple[Ints, Ints]:
         queries = np.argsort(self.starts)
         return queries, self.starts[queries]
 
@@ -211,13 +211,13 @@ class Judgments:
         if self.queries is not None:
             own: Ints = self.queries[rows].astype(np.int64)
             return own
-        queries, starts = self._by_start
+        queries, starts = self._order_by_start
         found: Ints = queries[np.searchsorted(starts, rows, side="right") - 1]
         return found
 
     def have_any(self, rows: Bools) -> Bools:
         """Return (Q,) True if any row of the query is among these (N,) rows."""
-        queries, starts = self._by_start
+        queries, starts = self._order_by_start
         found = np.empty(len(queries), dtype=bool)
         found[queries] = np.logical_or.reduceat(rows if self.order is None else rows[self.order], starts)
         return found
@@ -261,12 +261,12 @@ def index_judgments(
     """Return judgments prepared for joins. Repeated pairs are rejected, or keep their first judgment."""
     query_ids = np.array(sorted(rows.query_ids), dtype=object)  # by code points: the order of their UTF-8 bytes
     rows, grades = _compact(rows, query_ids)
-    queries, order, starts, sizes = _by_query(rows)
+    queries, order, starts, sizes = _sort_by_query(rows)
     counted, subtopics = np.ones(len(grades), dtype=bool), None
     judgments = Judgments(rows, query_ids, grades, None, queries, order, starts, sizes)
     hashes = hash_pairs(rows, np.arange(len(query_ids))) if len(grades) <= MANY_ROWS else None
     coded = None if rows.subtopics is None else _code_subtopics(rows, rows.subtopics)
-    repeats = _find_subtopic_repeats(rows.query_codes, *coded) if coded else _repeats_of(judgments, hashes)
+    repeats = _find_subtopic_repeats(rows.query_codes, *coded) if coded else _find_repeats(judgments, hashes)
     if repeats.size and not keep_first:
         repeat = describe_repeat(rows, repeats[0], "judges", remedy)
         raise InputError(f"{rows.path}: {repeat.message(rows.place)}")
@@ -295,7 +295,7 @@ def _compact(rows: Rows, query_ids: npt.NDArray[np.object_]) -> tuple[Rows, npt.
     return replace(rows, query_ids=query_ids.tolist(), chunks=tuple(chunks)), grades
 
 
-def _by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, Ints, Ints]:
+def _sort_by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, Ints, Ints]:
     n_queries, last, begin = len(rows.query_ids), -1, 0
     sizes = np.zeros(n_queries, dtype=np.int64)
     first, ahead = [], []
@@ -315,7 +315,7 @@ def _by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.
     return codes, np.argsort(codes, kind="stable").astype(np.int32), np.cumsum(sizes) - sizes, sizes
 
 
-def _repeats_of(judgments: Judgments, hashes: Hashes | None) -> Ints:
+def _find_repeats(judgments: Judgments, hashes: Hashes | None) -> Ints:
     rows = judgments.rows
     if hashes is not None:
         return find_repeats(rows, hashes)

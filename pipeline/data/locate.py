@@ -80,7 +80,7 @@ def list_files(folder: Path) -> list[StoredFile]:
     """Return every file below a local folder, without names that begin with `_` or `.`."""
     filesystem = pa.fs.LocalFileSystem()
     with refusing_unreadable(str(folder)):
-        return [StoredFile(path, filesystem, path) for path in sorted(_files_below(filesystem, str(folder)))]
+        return [StoredFile(path, filesystem, path) for path in sorted(_list_files(filesystem, str(folder)))]
 
 
 def _source(source: Source | str) -> Source:
@@ -92,12 +92,12 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
     if kind == pa.fs.FileType.File:
         return [name]
     if kind == pa.fs.FileType.Directory:
-        return _input_files(name, _files_below(filesystem, name))
+        return _input_files(name, _list_files(filesystem, name))
     if kind == pa.fs.FileType.Unknown:
         refuse_special(path, os.stat(name).st_mode)  # noqa: PTH116
     if is_url:
         folder = name.partition("*")[0].rpartition("/")[0]
-        return [found for found in _files_below(filesystem, folder) if _matches(found.split("/"), name.split("/"))]
+        return [found for found in _list_files(filesystem, folder) if _matches(found.split("/"), name.split("/"))]
     folders = glob.iglob(f"{posixpath.dirname(name)}/", recursive=True)  # noqa: PTH207
     if any(True for _ in islice(folders, _MOST_PARTS, None)):
         found = f"more than {_MOST_PARTS:,} folders match before the last `/`"
@@ -123,10 +123,10 @@ def open_filesystem(path: str) -> tuple[str, Any, str]:
         filesystem, name = pa.fs.FileSystem.from_uri(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: {first_line(error)}; fix the URL") from None
-    return scheme + separator, _configured(filesystem), name
+    return scheme + separator, _configure(filesystem), name
 
 
-def _configured(filesystem: Any) -> Any:
+def _configure(filesystem: Any) -> Any:
     if filesystem.type_name == "s3":  # by its URL, Arrow asks a server that does not answer thirty times, for 100 s
         return copy.copy(filesystem)  # three times
     if filesystem.type_name == "gcs":  # by its URL, Arrow asks for a quarter of an hour
@@ -138,7 +138,7 @@ def _configured(filesystem: Any) -> Any:
     return filesystem
 
 
-def _files_below(filesystem: Any, folder: str) -> list[str]:
+def _list_files(filesystem: Any, folder: str) -> list[str]:
     folders, files = [folder], list[str]()
     n_found = 0
     is_flat = filesystem.type_name == "gcs"  # where Arrow lists no subfolders, but all that is below a folder
@@ -236,12 +236,12 @@ class MovedFiles:
 
     def find(self, file: InputFile) -> Path | None:
         """Return the first file of the same bytes, None if there is none."""
-        same = (path for path in self._by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
+        same = (path for path in self._group_by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
         return next(same, None)
 
     def namesake(self, file: InputFile) -> Path | None:
         """Return the file of the same name whose path ends most alike, None if there is no single one."""
-        return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
+        return most_alike((path for paths in self._group_by_size.values() for path in paths), file.path)
 
     def describe(self, path: Path) -> InputFile:
         if path not in self._described:
@@ -249,7 +249,7 @@ class MovedFiles:
         return self._described[path]
 
     @cached_property
-    def _by_size(self) -> dict[int, list[Path]]:
+    def _group_by_size(self) -> dict[int, list[Path]]:
         found: dict[int, list[Path]] = {}
         for folder, folders, names in os.walk(self.folder):
             folders.sort()

@@ -93,7 +93,7 @@ def file_parts(
     else:
         stored = contents.read()
         part = recognised(replace(part, stored=stored), memoryview(stored)[:PAGE], ended=len(stored) <= PAGE)
-        yield replace(part, stored=_tabbed(part, part.stored))
+        yield replace(part, stored=_replace_separator(part, part.stored))
 
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
@@ -138,7 +138,7 @@ def _refuse_other_kinds(part: FilePart, begin: bytes) -> None:
             raise InputError(f"{part.path}: looks like {what}, which is not text. {remedy}.")
 
 
-def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
+def _replace_separator(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
     if not part.separator:
         return stored
     return pa.py_buffer(stored.to_pybytes().replace(part.separator.encode(), b"\t"))
@@ -154,7 +154,7 @@ def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -
             first = recognised(replace(blank, stored=stored), memoryview(sample), ended=sample_ended)
             blank = replace(first, stored=blank.stored)
             del first
-        stored = _tabbed(blank, stored)
+        stored = _replace_separator(blank, stored)
         before = partial(_lines_before, file, blank.format, n_rows, number) if number else int
         part = replace(blank, stored=stored, head=head, before=before)
         yield replace(part, whole=ended and not number)
@@ -211,20 +211,20 @@ class _Lines:
     def __init__(self, contents: Contents) -> None:
         self.ended = False
         self._contents = contents
-        self._rest = self._filled(np.empty(0, np.uint8), PAGE)
+        self._rest = self._fill_buffer(np.empty(0, np.uint8), PAGE)
         self.sample = self._rest.tobytes()
         self.n_left = len(self._rest)
 
     def take(self, least: int) -> _Bytes:
-        read = self._filled(self._rest, least + PAGE)
+        read = self._fill_buffer(self._rest, least + PAGE)
         while (end := least + read[least - 1 :].tobytes().find(_LINE_FEED)) < least and not self.ended:
-            read = self._filled(read, 2 * len(read))
+            read = self._fill_buffer(read, 2 * len(read))
         piece, rest = np.split(read, [len(read) if end < least else end])
         self._rest = rest.copy()  # the lines are not kept for it
         self.n_left = len(rest)
         return piece
 
-    def _filled(self, read: _Bytes, size: int) -> _Bytes:
+    def _fill_buffer(self, read: _Bytes, size: int) -> _Bytes:
         if self.ended or len(read) >= size:
             return read
         filled = np.empty(size, np.uint8)

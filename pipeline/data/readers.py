@@ -316,7 +316,7 @@ def _read_ids(
     return Ids(path, tuple(reading.files), ids, place=reading.place, remarks=reading.remarks), [*results]
 
 
-def _parsed(part: FilePart, kind: Kind) -> pa.Table:
+def _parse_part(part: FilePart, kind: Kind) -> pa.Table:
     if part.kind.value is None and part.format is FORMATS["jsonl"]:
         columns = part.format.columns(part)  # the layout was recognised by the first object
         _, value, _ = recognise_names(kind.columns, kind.value, part.names, columns)
@@ -374,15 +374,15 @@ class Reading:
         for file in each_file(self.source):
             self._opened.append(file)
             self._sizes.append([])
-            yield from self._each_of(file, take, at_a_time)
+            yield from self._read_file(file, take, at_a_time)
         if not any(map(sum, self._sizes)):
             raise InputError(f"{self.source.path}: no rows; write the file again")
 
-    def _each_of(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
+    def _read_file(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
 
         def parsed(part: FilePart) -> tuple[FilePart, Sequence[str], int, list[T]]:
             try:
-                table = _parsed(part, self.kind)
+                table = _parse_part(part, self.kind)
             except InputError as error:
                 raise InputError(error.lines[0] + _cut_off(part, error.lines[0])) from None
             listed = bool(part.lists) and len(table) > 0
@@ -411,7 +411,7 @@ class Reading:
         if not len(held.data):  # columns without cells have types that mean nothing, such as null
             raise empty
         part = self.held_part(held)
-        table = _parsed(part, self.kind)
+        table = _parse_part(part, self.kind)
         if not len(table):
             raise empty
         self._paths[part.remark] = part.path

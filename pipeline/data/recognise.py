@@ -76,19 +76,21 @@ class Recognised:
 def recognise(folder: Path, skip: Callable[[Path], bool]) -> list[Recognised]:
     """Return every file below a folder and its role, in the order of their paths."""
     files = [file for file in list_files(folder) if not skip(Path(file.path))]
-    return [recognised for file in files for recognised in _of_file(file)]
+    return [recognised for file in files for recognised in _recognise_file(file)]
 
 
-def _of_file(file: StoredFile) -> list[Recognised]:
+def _recognise_file(file: StoredFile) -> list[Recognised]:
     begin = _first_bytes(file)
     if tool := tool_of(begin):
         try:
             return list(_outputs(file.path, tool))
         except InputError as error:
             refused = Recognised(file.path, None, error.lines[0], tool=tool.name)
-            table = _recognised(file, begin) if tool.name == "mlflow" else refused  # as pandas writes any table, too
+            table = (
+                _recognise_rows(file, begin) if tool.name == "mlflow" else refused
+            )  # as pandas writes any table, too
             return [table if table.role else refused]
-    return [_recognised(file, begin)]
+    return [_recognise_rows(file, begin)]
 
 
 def _first_bytes(file: StoredFile) -> bytes:
@@ -153,7 +155,7 @@ def _are_scores(values: Sequence[object]) -> bool:
     return False
 
 
-def _recognised(file: StoredFile, begin: bytes) -> Recognised:
+def _recognise_rows(file: StoredFile, begin: bytes) -> Recognised:
     source = Source(file.path)
     is_table = format_of(file.suffix) != "trec"
     if not is_table and b"\0" in begin and not suffixes(file.name)[1]:
@@ -172,10 +174,10 @@ def _recognised(file: StoredFile, begin: bytes) -> Recognised:
         if rows_of and not is_table:
             break  # TREC text has no names of columns, and rankings would be read as judgments
     if rows_of:
-        role = _by_content(rows_of)
+        role = _choose_by_content(rows_of)
         is_whole = role != "rankings" or len([*islice(_ranges(source), 2)]) == 1
         may_predict = role == "rankings" and "predictions" in rows_of and "judgments" not in rows_of
-        reason = _described(role, rows_of[role], whole=is_whole)
+        reason = _describe_rows(role, rows_of[role], whole=is_whole)
         return Recognised(file.path, role, reason, rows_of[role], may_predict=may_predict)
     with suppress(InputError):
         return _answers(source)
@@ -195,7 +197,7 @@ def _ranges(source: Source) -> Iterator[Rows]:
     return iter(readers.RankingRanges(source, n_rows=_ROWS))
 
 
-def _by_content(found: Mapping[Role, Rows]) -> Role:
+def _choose_by_content(found: Mapping[Role, Rows]) -> Role:
     if "judgments" in found and "rankings" in found:
         if bool((found["rankings"].values < 0).all()) and bool((found["judgments"].values == 1).all()):
             counts = found["rankings"].counts  # lists of either: a model returns as many documents for most queries
@@ -206,7 +208,7 @@ def _by_content(found: Mapping[Role, Rows]) -> Role:
     return next(iter(found))
 
 
-def _described(role: Role, rows: Rows, *, whole: bool = True) -> str:
+def _describe_rows(role: Role, rows: Rows, *, whole: bool = True) -> str:
     counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
     if role == "rankings":
         counts = counts if whole else f"the first {len(rows.values):,} rows have {len(rows.query_ids):,} queries"

@@ -361,9 +361,9 @@ def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
     difference, label, allowed = line.judged.estimate, line.baseline.name, f"{abs(limit.value):.12g}"
     if line.plain.mark == "degenerate" and abs(difference) <= _SAME:
         text = f"is the same as of {label} on every query ({line.plain.n_queries:,})"
-        return f"{text}; {_asked(measure, limit.value, allowed, 0.0)}"
+        return f"{text}; {_describe_limit(measure, limit.value, allowed, 0.0)}"
     by = f"{_verbs(measure)[difference < 0]} by {found.written(difference, limit.value)}"
-    return f"{by} against {label}; {_asked(measure, limit.value, allowed, difference)}"
+    return f"{by} against {label}; {_describe_limit(measure, limit.value, allowed, difference)}"
 
 
 def _from_share(line: GateCheck, share: float, found: Found) -> str:
@@ -376,7 +376,7 @@ def _from_share(line: GateCheck, share: float, found: Found) -> str:
         change = f"{_verbs(measure)[better < 0]} by {percent} against {line.baseline.name}"
     else:
         change = f"moved from 0 against {line.baseline.name}"
-    asked_for = _asked(measure, -share, f"{abs(share) * 100:g}%", better)
+    asked_for = _describe_limit(measure, -share, f"{abs(share) * 100:g}%", better)
     if line.zero_baseline:
         baseline = (
             f"{write_decimals(line.theirs)} [{', '.join(write_decimals(end or 0.0) for end in line.theirs_ends)}]"
@@ -388,7 +388,7 @@ def _from_share(line: GateCheck, share: float, found: Found) -> str:
     return f"{change}; {asked_for}, and it is {found.written(distance, 0.0)} {side} {kept * 100:.12g}% of {score}"
 
 
-def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> str:
+def _describe_limit(measure: Measure, wanted: float, amount: str, difference: float) -> str:
     better, worse = _verbs(measure, stem=True)
     if wanted > 0:
         return f"it must {better} by at least {amount}"

@@ -73,7 +73,7 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
             if evidence.has(task[0], measure)
         }
         subjects = list(named.values())
-        hindered = [_hindered(gate, subject, evidence, incomplete) for subject in subjects]
+        hindered = [_find_hindrance(gate, subject, evidence, incomplete) for subject in subjects]
         free = [subject for subject, verdict in zip(subjects, hindered, strict=True) if verdict is None]
         places = {name: i for i, name in enumerate(named)}
         judged = [
@@ -84,7 +84,7 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
             [*filter(None, hindered), *judged, *_too_small(gate, free, evidence)],
             key=lambda verdict: places[verdict.dataset, verdict.model, verdict.measure],
         )
-    return [_settled(gate, verdict, evidence, incomplete) for verdict in verdicts]
+    return [_settle_verdict(gate, verdict, evidence, incomplete) for verdict in verdicts]
 
 
 def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evidence: Evidence) -> Verdict:
@@ -144,7 +144,7 @@ def _too_small(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidenc
             )
 
 
-def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplete: _Incomplete) -> Verdict | None:
+def _find_hindrance(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplete: _Incomplete) -> Verdict | None:
     dataset, model, _ = subject
     hindrance: tuple[Outcome, str] | None = None
     if (dataset, model) in incomplete:
@@ -160,8 +160,8 @@ def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplet
     return replace(new_verdict(gate, subject, *hindrance), reference=baseline.label if baseline else None)
 
 
-def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> Verdict:
-    verdict = _counted(gate, verdict, evidence)
+def _settle_verdict(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> Verdict:
+    verdict = _count_queries(gate, verdict, evidence)
     effect = _effect(gate, verdict, evidence, incomplete)
     notes = [verdict.reason]
     if verdict.nights and effect == "warn":
@@ -180,7 +180,7 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
     return replace(verdict, effect=effect, reason="; ".join(notes))
 
 
-def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict:
+def _count_queries(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict:
     if verdict.outcome != "fail":
         return verdict
     if not isinstance(evidence.failed_nights, str):

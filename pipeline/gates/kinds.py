@@ -57,7 +57,7 @@ class DifferenceGate(GateJudge):
             dataset_subjects = [subject for subject in subjects if subject[0] == dataset]
             checks += _differences(gate, dataset_subjects, evidence.samples[dataset], evidence)
         verdicts = interval_verdicts(gate, checks, evidence.rule)
-        located = [_located(check, verdict, evidence) for check, verdict in zip(checks, verdicts, strict=True)]
+        located = [_locate_change(check, verdict, evidence) for check, verdict in zip(checks, verdicts, strict=True)]
         return _limit_looks(gate, gate.settings.looks, subjects, located, evidence) if gate.settings.looks else located
 
     def fails_anyway(self, gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
@@ -83,7 +83,7 @@ def _limit_looks(
     return limited
 
 
-def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
+def _locate_change(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
     if verdict.outcome == "pass" or verdict.slice != ALL or evidence.search is None or line.baseline is None:
         return verdict
     dataset, model, measure = line.subject
@@ -118,10 +118,10 @@ def _differences(
         drops = query_drops(sample, pair)
         count = count_crashes(sample, drops, np.flatnonzero(drops > CRASH + ROUNDING))
         crashes = count if subject[2].metric.range == (0, 1) else None
-        yield replace(check, values=values, crashes=crashes, note=_unpaired(sample, pair))
+        yield replace(check, values=values, crashes=crashes, note=_describe_unpaired(sample, pair))
 
 
-def _unpaired(sample: Sample, pair: Pair) -> str:
+def _describe_unpaired(sample: Sample, pair: Pair) -> str:
     names = sample.unshared_replicates(pair)
     if not names:
         return ""

@@ -192,7 +192,7 @@ def _rescored_on_current(
     if not judged:
         return None, reasons
     try:
-        joined = _rejoined(record, model, dataset, current)
+        joined = _rejoin_outputs(record, model, dataset, current)
         measures_of = {dataset.name: tuple(judged)}
         sharing = [model] if record.manifest.models[model].shared_seeds else []
         clusters = {dataset.name: current.inputs.datasets[dataset.name].groups.clusters}
@@ -204,7 +204,7 @@ def _rescored_on_current(
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
 
 
-def _rejoined(
+def _rejoin_outputs(
     record: Evaluation, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, JudgedOutput]:
     then = RecordedDataset.of(record.path, dataset.name, dataset.was)

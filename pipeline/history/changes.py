@@ -114,10 +114,10 @@ def _lists(
             documents = enumerate(documents_of.get(query_id, ()), start=1)
             yield query_id, tuple(ListedDocument(rank, name, grades.get(name)) for rank, name in documents)
         elif ranks is not None:
-            yield query_id, tuple(_judged(ranks.ranks(query_id), grades))
+            yield query_id, tuple(_list_judged(ranks.ranks(query_id), grades))
 
 
-def _judged(ranks: Mapping[str, int], grades: Mapping[str, float]) -> Iterator[ListedDocument]:
+def _list_judged(ranks: Mapping[str, int], grades: Mapping[str, float]) -> Iterator[ListedDocument]:
     names = {rank: name for name, rank in ranks.items() if rank <= DEPTH}
     for rank in range(1, max(names, default=0) + 1):
         name = names.get(rank)
@@ -221,7 +221,7 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
     for name in values:
         then, now = before.parameters.get(name), after.parameters.get(name)
         if then != now:
-            yield f"{name} was {_written(then)} and is {_written(now)}"
+            yield f"{name} was {_write_value(then)} and is {_write_value(now)}"
     if before.direction != after.direction:  # of external scores, which the config declares
         yield f"the better direction was {before.direction} and is {after.direction}"
     if before.version != after.version:
@@ -233,7 +233,7 @@ def _unlike_code(base: Manifest, candidate: Manifest, measure: str) -> Iterator[
     before, after = (manifest.own_metrics.get(name) for manifest in (base, candidate))
     then, now = before and before["code"], after and after["code"]
     if then != now:
-        yield f"its code was {_written(then)} and is {_written(now)}"
+        yield f"its code was {_write_value(then)} and is {_write_value(now)}"
 
 
 def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
@@ -241,10 +241,10 @@ def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
     unlike = {name: (value, after[name]) for name, value in base.conventions if value != after[name]}
     profiles = unlike.pop("profile", None)
     for name, (then, now) in unlike.items() or ([("profile", profiles)] if profiles else []):
-        yield f"{name} was {_written(then)} and is {_written(now)}"
+        yield f"{name} was {_write_value(then)} and is {_write_value(now)}"
 
 
-def _written(value: object) -> str:
+def _write_value(value: object) -> str:
     return "none" if value is None else str(value)
 
 

@@ -61,7 +61,7 @@ def _split_changes(match: Match) -> Iterator[ChangeSplit]:
     new documents and interactions that the measure needs, and the output.
     """
     for pair in match.scores:
-        rescored = cache(partial(_rescored, match, pair[1]))  # once for all measures
+        rescored = cache(partial(_try_rescore, match, pair[1]))  # once for all measures
         splits = (_split(match, pair, measure, rescored) for measure in match.measures)
         yield from (split for split in splits if math.isfinite(split.change))  # where both figures are defined
 
@@ -86,11 +86,11 @@ def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
         scores = rescored(by)
         if isinstance(scores, str):
             return None, scores
-        return _known(_figure(scores, measure, match.after.profile.conventions, queries))
+        return _refuse_undefined(_figure(scores, measure, match.after.profile.conventions, queries))
 
     base, both = match.scores[pair][0], match.query_ids
     if match.n_removed:
-        yield "queries removed", *_known(_figure(base, measure, match.before.profile.conventions, both))
+        yield "queries removed", *_refuse_undefined(_figure(base, measure, match.before.profile.conventions, both))
     if match.differs_by(measure, "definition"):
         yield "definition", *figure("old judgments", both)
     rejudged = match.differs_by(measure, "judgments")
@@ -104,7 +104,7 @@ def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
         yield "documents", *figure("new judgments", None)
 
 
-def _rescored(match: Match, model: str, by: str) -> Scores | str:
+def _try_rescore(match: Match, model: str, by: str) -> Scores | str:
     judged = match.before if by == "old judgments" else match.after
     measures = [measure for measure in match.measures if can_rescore(measure)]
     only = match.query_ids.tolist() if by == "new judgments of both" else None
@@ -114,7 +114,7 @@ def _rescored(match: Match, model: str, by: str) -> Scores | str:
         return str(error)
 
 
-def _known(figure: float) -> Figure:
+def _refuse_undefined(figure: float) -> Figure:
     return (None, "a figure on the way is undefined") if math.isnan(figure) else (figure, "")
 
 
@@ -277,7 +277,7 @@ class _Comparer:
 
     def lines(self) -> Iterator[Comparison]:
         for match in self._compared:
-            groups = self._groups_of(match)
+            groups = self._load_groups(match)
             if not self._changed_only:
                 yield from self._lines(match, groups)
             elif changed := match.changed():
@@ -306,7 +306,7 @@ class _Comparer:
         before, after = (
             contributions_of(scores, row, scores.values[row], conventions) for scores in match.shared(pair)
         )
-        lines, searched = changed_slices((match.name, *pair), (after, before), self._groups_of(match), self._search)
+        lines, searched = changed_slices((match.name, *pair), (after, before), self._load_groups(match), self._search)
         if searched:
             self.remarks.append(searched)
         return lines
@@ -329,7 +329,7 @@ class _Comparer:
         dataset = ShownDataset(
             after.planned,
             match.query_ids,
-            self._groups_of(match),
+            self._load_groups(match),
             after.record.manifest.datasets[match.name].inputs,
             after.dataset if is_ranked and query_ids else None,
             after.profile.conventions,
@@ -371,7 +371,7 @@ class _Comparer:
         for line in unequal_judging(outputs, match.measures, [names], match.after.profile.conventions):
             yield f"{match.name}: {line}"
 
-    def _groups_of(self, match: Match) -> Groups:
+    def _load_groups(self, match: Match) -> Groups:
         if match.name not in self._groups:
             self._groups[match.name] = Groups()
             try:

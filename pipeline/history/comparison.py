@@ -367,7 +367,7 @@ class Match:
             digests = [short_digest(file.digest) for file in judged]
             yield f"{self.name}: the judgments differ ({' and '.join(digests)})"
         if "excluded documents" in kinds:
-            excluded = [_excluded(side) for side in (self.before, self.after)]
+            excluded = [_describe_exclusions(side) for side in (self.before, self.after)]
             yield f"{self.name}: the excluded documents differ ({' and '.join(excluded)})"
         if self.n_removed or self.n_added:
             yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
@@ -422,7 +422,7 @@ class Match:
         return group_queries(self.query_ids, table, planned.cluster, planned.slices)
 
 
-def _excluded(side: RecordedDataset) -> str:
+def _describe_exclusions(side: RecordedDataset) -> str:
     parts = [short_digest(file.digest) for file in side.files_of("exclude")[:1]]
     parts += ["exclude_self"] if side.planned.exclude_self else []
     if side.planned.seen == "remove":

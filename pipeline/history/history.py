@@ -188,7 +188,7 @@ def measured_history(
     """Return the history of a measure, with the arguments and errors of `history`."""
 
     def look(entry: RecordEntry) -> HistoryEntry:
-        return replace(_evaluated(entry, spelled(measure, entry) or measure), promoted=_promoted(entry))
+        return replace(_make_entry(entry, spelled(measure, entry) or measure), promoted=_list_promotions(entry))
 
     scan = scan_records(workspace.records, name, look)
     written = next((entry.measure for entry in scan.found if entry.lines), None)
@@ -232,7 +232,7 @@ def known_history(
     measures = tuple(dict.fromkeys(evaluation.leading.values()))
 
     def look(entry: RecordEntry) -> tuple[HistoryEntry, ...]:
-        return tuple(_evaluated(entry, spelled(measure, entry) or measure) for measure in measures)
+        return tuple(_make_entry(entry, spelled(measure, entry) or measure) for measure in measures)
 
     try:
         scan = scan_earlier(workspace.records, evaluation.name, manifest.order, _MOST_KNOWN, look)
@@ -256,7 +256,7 @@ def known_history(
     return tuple(histories), tuple(f"history: {line}" for line in scan.remarks)
 
 
-def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
+def _make_entry(entry: RecordEntry, measure: str) -> HistoryEntry:
     return _entry(entry.evaluation_id, entry.manifest, measure, entry.lines(measure), entry.record.verdicts)
 
 
@@ -281,7 +281,7 @@ def _entry(
     )
 
 
-def _promoted(entry: RecordEntry) -> dict[str, str]:
+def _list_promotions(entry: RecordEntry) -> dict[str, str]:
     receipt = None
     if any(model.promote for model in entry.manifest.models.values()):
         with suppress(InputError):
@@ -318,7 +318,7 @@ def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: st
 
 
 def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
-    nights = tuple(_of_task(task, evaluations))
+    nights = tuple(_list_nights(task, evaluations))
     figures = {place: night.estimate for place, night in enumerate(nights) if night.estimate is not None}
     shown = [nights[place] for place in figures]
     steps = find_changepoints(
@@ -330,7 +330,7 @@ def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
     return Series(**vars(steps), dataset=task[0], model=task[1], nights=nights)
 
 
-def _of_task(task: Task, evaluations: Iterable[HistoryEntry]) -> Iterator[Night]:
+def _list_nights(task: Task, evaluations: Iterable[HistoryEntry]) -> Iterator[Night]:
     before: tuple[HistoryEntry, Night] | None = None  # the last night with a figure
     for evaluated in evaluations:
         if task not in evaluated.lines:

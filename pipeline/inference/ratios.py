@@ -47,16 +47,16 @@ class RatioEstimate:
     @property
     def numerators(self) -> Floats:
         """Numerators of each cluster, (S, C), computed at each access because there are many."""
-        added = self._added(slice(None))
+        added = self._add_queries(slice(None))
         if self.clusters is None:
             return added
         return np.stack([_added_up(row, self.clusters, len(self.denominators)) for row in added])
 
-    def _added(self, queries: Where) -> Floats:
+    def _add_queries(self, queries: Where) -> Floats:
         return self.make(queries) if self.queries is None else self.make(queries) * self.queries[queries]
 
     def select_numerators(self, clusters: Where) -> Floats:
-        return self._added(clusters) if self.clusters is None else self._cluster_numerators[:, clusters]
+        return self._add_queries(clusters) if self.clusters is None else self._cluster_numerators[:, clusters]
 
     @cached_property
     def _cluster_numerators(self) -> Floats:

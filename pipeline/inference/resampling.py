@@ -78,10 +78,10 @@ class SlicedClusters:
                     continue
             shared.append([name])
             codes = mask.astype(np.int64)
-        return [cls._of({name: masks[name] for name in names}) for names in shared]
+        return [cls._from_masks({name: masks[name] for name in names}) for names in shared]
 
     @classmethod
-    def _of(cls, masks: Mapping[str, Bools]) -> SlicedClusters:
+    def _from_masks(cls, masks: Mapping[str, Bools]) -> SlicedClusters:
         stacked = np.stack([*masks.values()])
         inside = np.flatnonzero(stacked.any(axis=0))
         members, parts = np.unique(stacked[:, inside], axis=1, return_inverse=True)
@@ -513,14 +513,14 @@ class RatioColumns:
     ) -> ResampledSums | LargeSums:
         counted = self.ratios[0].denominators > 0
         if len(counted) > MANY_CLUSTERS:
-            return LargeSums.of(self._at, self._steps, counted, sliced, cells)
+            return LargeSums.of(self._stack_clusters, self._steps, counted, sliced, cells)
         return ResampledSums.of(self._rounded, counted, sliced)
 
     @cached_property
     def _steps(self) -> Floats:
         return find_steps(self.numbers, self.bounds)
 
-    def _at(self, clusters: Where) -> Floats:
+    def _stack_clusters(self, clusters: Where) -> Floats:
         weights = self.numbers[sum(ratio.n_sums for ratio in self.ratios) :]
         return np.vstack(
             [*(ratio.select_numerators(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]

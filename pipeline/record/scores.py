@@ -62,7 +62,7 @@ def read_contents(record: Evaluation, dataset: str) -> dict[str, str]:
         return {}
     read_unchanged(path, record.manifest.files[CONTENTS])
     with _naming_file(path):
-        rows = _columns_in(path, ["dataset", "query_id", "content"]).to_pylist()
+        rows = _read_table(path, ["dataset", "query_id", "content"]).to_pylist()
     return {str(row["query_id"]): str(row["content"]) for row in rows if row["dataset"] == dataset}
 
 
@@ -99,7 +99,7 @@ def read_column(
         (Q,) ids, (Q,) scores, NaN if undefined, and (Q,) True for queries without output. None if it was not measured
         query by query.
     """
-    names = _names_in(record, REPLICATES if replicate else SCORES)
+    names = _read_names(record, REPLICATES if replicate else SCORES)
     if measure not in names:
         return None
     table = _rows(record, dataset, model, [measure], replicate)
@@ -124,7 +124,7 @@ def read_scores(record: Evaluation, dataset: str, model: str, measures: Sequence
     if not record.is_recorded:
         results = (own for own in record.results if (own.dataset, own.model) == (dataset, model))
         return next((_select_measures(own, measures) for own in results), None)
-    names = _names_in(record)
+    names = _read_names(record)
     wanted = [measure for measure in measures if str(measure) in names]
     columns = [column for measure in wanted for column in _columns(measure)]
     if lacking := [column for column in columns if column not in names]:
@@ -133,7 +133,7 @@ def read_scores(record: Evaluation, dataset: str, model: str, measures: Sequence
     if table is None:
         return None
     shared_seeds = record.manifest.models[model].shared_seeds
-    scores = _scores_of(table, dataset, model, wanted, shared_seeds)
+    scores = _build_scores(table, dataset, model, wanted, shared_seeds)
     names = [output.replicate for output in record.manifest.tasks.get((dataset, model), ()) if output.replicate]
     return replace(scores, replicates=tuple(_read_replicate(record, scores, name) for name in names))
 
@@ -157,18 +157,18 @@ def _select_measures(scores: Scores, measures: Sequence[Measure]) -> Scores:
 def _read_replicate(record: Evaluation, family: Scores, name: str) -> Scores:
     columns = [column for measure in family.measures for column in _columns(measure)]
     path = record.path / REPLICATES
-    if lacking := [column for column in columns if column not in _names_in(record, REPLICATES)]:
+    if lacking := [column for column in columns if column not in _read_names(record, REPLICATES)]:
         raise InputError(f"{path}: the column {lacking[0]!r} is missing; restore the record")
     table = _rows(record, family.dataset, family.model, columns, name)
     if table is None:
         raise InputError(f"{path}: the replicate {name!r} of {family.model!r} is missing; restore the record")
-    scores = _scores_of(table, family.dataset, family.model, family.measures, family.shared_seeds)
+    scores = _build_scores(table, family.dataset, family.model, family.measures, family.shared_seeds)
     if scores.measures != family.measures or scores.query_ids.tolist() != family.query_ids.tolist():
         raise InputError(f"{path}: the replicate {name!r} of {family.model!r} has other scores; restore the record")
     return replace(scores, replicate=name)
 
 
-def _scores_of(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measure], shared_seeds: bool) -> Scores:
+def _build_scores(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measure], shared_seeds: bool) -> Scores:
     measured = tuple(measure for measure in wanted if not any(table[c].null_count for c in _columns(measure)))
     query_ids = _query_ids(table)
     return Scores(
@@ -176,7 +176,7 @@ def _scores_of(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measu
         model=model,
         query_ids=query_ids,
         measures=measured,
-        values=_stacked([_numbers(table, str(measure)) for measure in measured], len(query_ids)),
+        values=_stack_rows([_numbers(table, str(measure)) for measure in measured], len(query_ids)),
         weights=_all_weights(table, measured),
         figures={},
         missing=_missing(table),
@@ -187,7 +187,7 @@ def _scores_of(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measu
 
 def scores_in(path: Path) -> pa.Table:
     """Return all rows of a file of scores."""
-    _schema_of(path)
+    _read_schema(path)
     return _read(path)
 
 
@@ -210,7 +210,7 @@ def _rows(record: Evaluation, dataset: str, model: str, columns: Sequence[str], 
     return table
 
 
-def _names_in(record: Evaluation, file: str = SCORES) -> list[str]:
+def _read_names(record: Evaluation, file: str = SCORES) -> list[str]:
     path = record.path / file
     if file not in record.manifest.files:
         raise InputError(f"{path}: file not found; restore the record")
@@ -219,7 +219,7 @@ def _names_in(record: Evaluation, file: str = SCORES) -> list[str]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
     _refuse_changed(path, found.st_size, found.st_mtime_ns, record.manifest.files[file])
-    names: list[str] = _schema_of(path).names
+    names: list[str] = _read_schema(path).names
     return names
 
 
@@ -229,7 +229,7 @@ def _refuse_changed(path: Path, n_bytes: int, changed: int, written: File) -> No
     read_unchanged(path, written)
 
 
-def _schema_of(path: Path) -> pa.Schema:
+def _read_schema(path: Path) -> pa.Schema:
     with _naming_file(path):
         schema = parquet.read_schema(path)
     known = _IDS_OF.get(path.name, _IDS)
@@ -241,7 +241,7 @@ def _schema_of(path: Path) -> pa.Schema:
     return schema
 
 
-def _columns_in(path: Path, columns: Sequence[str] | None) -> pa.Table:
+def _read_table(path: Path, columns: Sequence[str] | None) -> pa.Table:
     # Not by `parquet.read_table`, which imports pandas. A name with a dot also reads what is before the dot.
     with parquet.ParquetFile(path) as file:
         table = file.read(columns=columns)
@@ -250,7 +250,7 @@ def _columns_in(path: Path, columns: Sequence[str] | None) -> pa.Table:
 
 def _read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     with _naming_file(path):
-        table = _columns_in(path, columns)
+        table = _read_table(path, columns)
         table.validate(full=True)
     for name, _ in _IDS_OF[REPLICATES]:
         if name in table.column_names and table[name].null_count:
@@ -318,13 +318,13 @@ def _numbers(table: pa.Table, name: str) -> Floats:
     return numbers
 
 
-def _stacked(rows: Sequence[Floats], n_queries: int) -> Floats:
+def _stack_rows(rows: Sequence[Floats], n_queries: int) -> Floats:
     return np.array(rows, dtype=np.float64).reshape(len(rows), n_queries)
 
 
 def _all_weights(table: pa.Table, measures: Sequence[Measure]) -> Floats:
     if any(measure.weighted for measure in measures):
-        return _stacked([_weights(table, measure) for measure in measures], table.num_rows)
+        return _stack_rows([_weights(table, measure) for measure in measures], table.num_rows)
     return np.broadcast_to(1.0, (len(measures), table.num_rows))
 
 

@@ -215,8 +215,8 @@ def _write_family(name: str, text: str, samples: Iterable[_Sample]) -> Iterator[
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    return ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
+    return ",".join(f'{key}="{_escape_quotes(value)}"' for key, value in labels.items())
 
 
-def _escaped(value: str) -> str:
+def _escape_quotes(value: str) -> str:
     return printable(value).replace("\\", "\\\\").replace('"', '\\"')

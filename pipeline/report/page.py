@@ -114,10 +114,10 @@ def _show_pairs(
     evaluation: Evaluation, read: Callable[[str, str, str], Column | None], workspace: Workspace
 ) -> tuple[list[ShownPair], list[str]]:
     """Return the pairs to show query by query, and remarks on the others."""
-    pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
+    pinned = cache(partial(_read_pinned, workspace))  # each is opened once: it may have as many lines as this one
     leading = evaluation.leading_difference
     pairs = [
-        list(dict.fromkeys((*_against_records(evaluation, dataset), *_compared(evaluation, dataset))))
+        list(dict.fromkeys((*_against_records(evaluation, dataset), *_list_compared(evaluation, dataset))))
         for dataset in leading
     ]
     n_each = max(1, _MOST_PAIRS // max(1, len([own for own in pairs if own])))
@@ -161,7 +161,7 @@ def _against_records(evaluation: Evaluation, dataset: str) -> Iterator[_Pair]:
             yield dataset, verdict.model, found.model, found.record, str(found.manifest_sha256)
 
 
-def _compared(evaluation: Evaluation, dataset: str) -> list[_Pair]:
+def _list_compared(evaluation: Evaluation, dataset: str) -> list[_Pair]:
     measure = evaluation.leading_difference[dataset]
     lines = [
         line
@@ -184,7 +184,7 @@ def _incomparable(record: Evaluation, evaluation: Evaluation, dataset: str, meas
     return f"the {' and the '.join(kinds)} of {measure} changed" if kinds else ""
 
 
-def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Evaluation | str:
+def _read_pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Evaluation | str:
     """Return a record, or the reason why there is none."""
     try:
         path = workspace.records.fetch(evaluation_id)

@@ -62,17 +62,17 @@ def find_code(reference: str, directory: Path) -> OwnCode:
         raise ValueError(f"found {reference!r}; write module:function, such as clicks:click_value")
     module, name = written["module"], written["name"]
     if path := code_file(reference, directory):
-        return _of_file(path, name)
+        return _load_file(path, name)
     place = CodePlace(module, name)
     try:
-        found = _imported(module)
+        found = _import_module(module)
     except ModuleNotFoundError as error:
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise ValueError(f"{module} cannot be imported: {reason_of(error)}") from None
         raise ValueError(
             f"module {module!r} not found: {module}.py is not in {directory}, and no such module is installed"
         ) from None
-    return OwnCode(place, _named(found, place), _version_of(found, _owner_of(found)))
+    return OwnCode(place, _find_name(found, place), _find_version(found, _find_owner(found)))
 
 
 def hold_code(value: object, function: object) -> OwnCode:
@@ -86,7 +86,7 @@ def hold_code(value: object, function: object) -> OwnCode:
         source = marshal.dumps(getattr(function, "__code__", None))
     name = next((name for name, each in vars(module).items() if each is value), "") if module else ""
     place = CodePlace("", name or str(getattr(function, "__name__", type(function).__name__)))
-    return OwnCode(place, value, _hash_of(source + repr(enclosed).encode()))
+    return OwnCode(place, value, _hash_source(source + repr(enclosed).encode()))
 
 
 def installed(group: str) -> tuple[str, ...]:
@@ -97,13 +97,14 @@ def installed(group: str) -> tuple[str, ...]:
 def owners(group: str, name: str) -> tuple[str, ...]:
     """Return the packages, with versions, that have a name in a group of entry points. Import none."""
     found = importlib.metadata.entry_points(group=group, name=name)
-    return tuple(sorted({_title_of(entry.dist) for entry in found} - {""}))
+    return tuple(sorted({_write_title(entry.dist) for entry in found} - {""}))
 
 
 def find_installed(group: str, name: str) -> OwnCode | None:
     """Load the code of an entry point. None if there is none. Raise ValueError if there are several or it fails."""
     found = {
-        (entry.value, _title_of(entry.dist)): entry for entry in importlib.metadata.entry_points(group=group, name=name)
+        (entry.value, _write_title(entry.dist)): entry
+        for entry in importlib.metadata.entry_points(group=group, name=name)
     }
     if len(found) > 1:
         titles = ", ".join(owner for _, owner in sorted(found))
@@ -114,10 +115,10 @@ def find_installed(group: str, name: str) -> OwnCode | None:
             raise ValueError(f"its package has the entry point {value!r}, which is not module:function")
         place = CodePlace(written["module"], written["name"])
         try:
-            module = _imported(place.module)
+            module = _import_module(place.module)
         except ModuleNotFoundError as error:
             raise ValueError(f"{place.module} cannot be imported: {reason_of(error)}") from None
-        return OwnCode(place, _named(module, place), _version_of(module, entry.dist))
+        return OwnCode(place, _find_name(module, place), _find_version(module, entry.dist))
     return None
 
 
@@ -133,8 +134,8 @@ def code_file(reference: str, directory: Path) -> Path | None:
 def load_code(place: CodePlace) -> object:
     """Load code again in another process. Raise ValueError if it has changed."""
     if not place.sha256:
-        return _named(_imported(place.module), place)
-    found = _of_file(Path(place.module), place.name)
+        return _find_name(_import_module(place.module), place)
+    found = _load_file(Path(place.module), place.name)
     if found.place != place:
         raise ValueError(f"{place.module} changed while it was in use; evaluate again")
     return found.value
@@ -176,7 +177,7 @@ def divert_output() -> AbstractContextManager[None]:
     return _OUTPUT
 
 
-def _of_file(path: Path, name: str) -> OwnCode:
+def _load_file(path: Path, name: str) -> OwnCode:
     path = Path(path).absolute()
     try:
         source = path.read_bytes()
@@ -186,13 +187,13 @@ def _of_file(path: Path, name: str) -> OwnCode:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     digest = hashlib.sha256(source).hexdigest()
     place = CodePlace(str(path), name, digest)
-    return OwnCode(place, _named(_executed(path, source, digest), place), _hash_of(source))
+    return OwnCode(place, _find_name(_execute_source(path, source, digest), place), _hash_source(source))
 
 
 _LOADING = threading.RLock()
 
 
-def _executed(path: Path, source: bytes, digest: str) -> ModuleType:
+def _execute_source(path: Path, source: bytes, digest: str) -> ModuleType:
     known = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:8]
     private = f"{_PRIVATE}_{path.stem}_{known}{digest[:16]}"
     with _LOADING:
@@ -210,7 +211,7 @@ def _executed(path: Path, source: bytes, digest: str) -> ModuleType:
         return module
 
 
-def _imported(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     try:
         with divert_output():
             return importlib.import_module(name)
@@ -220,38 +221,38 @@ def _imported(name: str) -> ModuleType:
         raise ValueError(f"{name} cannot be imported: {reason_of(error)}") from None
 
 
-def _named(module: ModuleType, place: CodePlace) -> object:
+def _find_name(module: ModuleType, place: CodePlace) -> object:
     if not hasattr(module, place.name):
         raise ValueError(f"{place.module} has no {place.name!r}; check the name")
     return getattr(module, place.name)
 
 
-def _owner_of(module: ModuleType) -> importlib.metadata.Distribution | None:
+def _find_owner(module: ModuleType) -> importlib.metadata.Distribution | None:
     """Return the distribution of a module. None if several share its package."""
     owners = set(importlib.metadata.packages_distributions().get(module.__name__.partition(".")[0], ()))
     return importlib.metadata.distribution(owners.pop()) if len(owners) == 1 else None
 
 
-def _title_of(distribution: importlib.metadata.Distribution | None) -> str:
+def _write_title(distribution: importlib.metadata.Distribution | None) -> str:
     return f"{distribution.name} {distribution.version}" if distribution else ""
 
 
-def _version_of(module: ModuleType, owner: importlib.metadata.Distribution | None) -> str:
+def _find_version(module: ModuleType, owner: importlib.metadata.Distribution | None) -> str:
     if owner is not None:
         origin = json.loads(owner.read_text("direct_url.json") or "{}")
         if not origin.get("dir_info", {}).get("editable"):
-            return _title_of(owner)
-    return _source_of(module)
+            return _write_title(owner)
+    return _hash_module(module)
 
 
 @cache
-def _source_of(module: ModuleType) -> str:
+def _hash_module(module: ModuleType) -> str:
     """Return the hash of a source as first seen, because no process imports an edited file again."""
     file = getattr(module, "__file__", None)
     if not (file and file.endswith(".py")):
         raise ValueError(f"{module.__name__} has neither a version nor source to be known by; install it as a package")
-    return _hash_of(Path(file).read_bytes())
+    return _hash_source(Path(file).read_bytes())
 
 
-def _hash_of(source: bytes) -> str:
+def _hash_source(source: bytes) -> str:
     return f"sha256:{hashlib.sha256(source).hexdigest()[:16]}"

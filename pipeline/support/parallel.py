@@ -70,11 +70,11 @@ class Workers:
         if jobs <= 1:
             return (function(*call) for call in calls)
         if self.backend == "threads":
-            return _in_threads(function, calls, jobs)
-        return _in_processes(function, calls, jobs)
+            return _run_in_threads(function, calls, jobs)
+        return _run_in_processes(function, calls, jobs)
 
 
-def _in_processes(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
+def _run_in_processes(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
     """Yield results in order. Raise an OSError if the system ends a process."""
     import joblib  # takes a tenth of a second, and only processes need it
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -112,7 +112,7 @@ def _stop_processes_at_exit() -> None:
     atexit.register(stop)
 
 
-def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
+def _run_in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
     """Yield results in order. After an error or Ctrl-C no further call begins."""
     pool = ThreadPoolExecutor(jobs)
     try:

@@ -85,11 +85,11 @@ def _names(_path: tuple[str, ...]) -> tuple[str, ...]:
 
 def installed_format(name: str) -> tuple[Format, str]:
     """Return an installed format with package and version. Raise ValueError if it cannot be used."""
-    return _loaded(name, tuple(sys.path))
+    return _load_format(name, tuple(sys.path))
 
 
 @functools.cache
-def _loaded(name: str, _path: tuple[str, ...]) -> tuple[Format, str]:
+def _load_format(name: str, _path: tuple[str, ...]) -> tuple[Format, str]:
     owner = " and ".join(owners(sources.FORMATS_GROUP, name)) or "an installed package"
     if name in FORMATS:
         raise ValueError(f"format {name!r} of {owner}: there is a built-in format of that name; choose another name")
@@ -97,12 +97,12 @@ def _loaded(name: str, _path: tuple[str, ...]) -> tuple[Format, str]:
         code = find_installed(sources.FORMATS_GROUP, name)
         if code is None:
             raise ValueError("no installed package has it")
-        return _guarded(_checked(name, code), f"format {name!r} of {owner}"), code.version
+        return _guard_format(_check_format(name, code), f"format {name!r} of {owner}"), code.version
     except ValueError as error:
         raise ValueError(f"format {name!r} of {owner}: {error}") from None
 
 
-def _checked(name: str, code: OwnCode) -> Format:
+def _check_format(name: str, code: OwnCode) -> Format:
     loaded = code.value
     if not isinstance(loaded, Format):
         raise ValueError(f"{code.place.name} is a {type(loaded).__name__}; name a Format")
@@ -112,7 +112,7 @@ def _checked(name: str, code: OwnCode) -> Format:
     return loaded
 
 
-def _guarded(found: Format, of: str) -> Format:
+def _guard_format(found: Format, of: str) -> Format:
     values = {field.name: getattr(found, field.name) for field in fields(found)}
     guarded: dict[str, Any] = {name: _guard(value, of) for name, value in values.items() if callable(value)}
     parse = guarded["parse"]

@@ -252,7 +252,7 @@ def _parse(part: FilePart) -> pa.Table:
     lines = _single_blanks(part)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
     if part.head is None:
-        _refuse_other(part, _between_tabs(part.kind, first) or first.split())
+        _refuse_other(part, _split_tabs(part.kind, first) or first.split())
     else:
         _refuse_cut_off(part)  # of a line alone nothing else tells
     delimiter = "\t" if b"\t" in first else " "
@@ -319,7 +319,7 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _between_tabs(kind: Kind, line: bytes) -> list[bytes]:
+def _split_tabs(kind: Kind, line: bytes) -> list[bytes]:
     fields = [field.strip() for field in line.split(b"\t") if field.strip()]
     is_whole = len(fields) > max(kind.trec_places)
     is_valued = is_whole and (not kind.value or _is_number(fields[kind.trec.index(kind.value)]))
@@ -341,7 +341,7 @@ def _single_blanks(part: FilePart) -> memoryview:
     if b"#" in text:
         text = b"".join(line for line in io.BytesIO(text) if not line.startswith(b"#"))
     first = text.lstrip().partition(b"\n")[0]
-    if _between_tabs(part.kind, first):
+    if _split_tabs(part.kind, first):
         return memoryview(re.sub(rb" *(?:\t[ \t]*)+", b"\t", re.sub(rb"[ \t]*\n\s*", b"\n", text)).strip())
     text = text.replace(b"\t", b" ")
     while b"  " in text:
@@ -375,7 +375,7 @@ def _rows(part: FilePart) -> Iterator[tuple[int, list[bytes]]]:
     totals = part.kind.totals.encode()
     place = part.kind.trec.index("query_id")
     for number, line in enumerate(io.BytesIO(_unix_lines(part.data)), 1):
-        fields = [] if line.startswith(b"#") else _between_tabs(part.kind, line) or line.split()
+        fields = [] if line.startswith(b"#") else _split_tabs(part.kind, line) or line.split()
         if b"\t" not in line and _may_hold_blanks(part.kind, fields):
             problem = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
             raise InputError(f"{part.at(number)}: {problem}, so an id may contain a blank. Use tabs between the fields")
@@ -414,7 +414,7 @@ def last_fields(data: memoryview, kind: Kind) -> list[bytes]:
         full_lines = lines if size == len(data) else lines[1:]  # the first may have begun before
         rows = [line for line in full_lines if not line.startswith(b"#") and line.strip()]
         if rows:
-            return _between_tabs(kind, rows[-1]) or rows[-1].split()
+            return _split_tabs(kind, rows[-1]) or rows[-1].split()
     return []
 
 

@@ -79,7 +79,7 @@ class JsonObject(dict[str, Any]):
 
 def _parse_lines(part: FilePart) -> pa.Table:
     names = [part.name(column) for column in part.kind.columns]
-    table = _by_arrow(part, names, _count_objects(part.data))
+    table = _parse_with_arrow(part, names, _count_objects(part.data))
     if table is not None:
         return table.cast(schema_of(part.kind, names)).rename_columns(list(part.kind.columns))
     rows = (
@@ -89,7 +89,7 @@ def _parse_lines(part: FilePart) -> pa.Table:
     return table_of(part, rows)
 
 
-def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
+def _parse_with_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
     for id_type in (pa.string(), pa.int64()) if n_objects else ():
         types = [id_type if column in part.kind.ids else pa.float64() for column in part.kind.columns]
         table = _read_by_arrow(part, pa.schema(zip(names, types, strict=True)))
@@ -141,14 +141,14 @@ def _lists_of_lines(part: FilePart) -> pa.Table:
     if n_objects := _count_objects(part.data):
         for of_queries, of_documents in product((pa.string(), pa.int64()), repeat=2):
             types = {"query_id": of_queries, "doc_id": of_documents, "value": pa.float64()}
-            schema = pa.schema(list(_nested([(chain, types[name]) for name, chain in chains.items()])))
+            schema = pa.schema(list(_build_struct([(chain, types[name]) for name, chain in chains.items()])))
             table = _read_by_arrow(part, schema)
             if table is not None and len(table) == n_objects:
                 return lists_of(part, table)
     objects = _objects(part, part.list_columns)
     columns = dict(zip(("query_id", "doc_id", "value"), part.kind.columns, strict=False))
     rows = [
-        [_at(part, number, columns[name], content, chain) for name, chain in chains.items()]
+        [_follow_keys(part, number, columns[name], content, chain) for name, chain in chains.items()]
         for number, content in objects
     ]
     types = {"query_id": pa.string(), "doc_id": pa.large_list(pa.string()), "value": pa.large_list(pa.float64())}
@@ -156,7 +156,7 @@ def _lists_of_lines(part: FilePart) -> pa.Table:
     return pa.table([pa.array(column, types[name]) for name, column in zip(chains, cells, strict=True)], [*chains])
 
 
-def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
+def _build_struct(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
     (first, kind), *_ = chains
     if not first:
         return kind
@@ -164,11 +164,11 @@ def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
     for chain, leaf_type in chains:
         below.setdefault(chain[0], []).append((chain[1:], leaf_type))
     if first[0] == EACH:
-        return pa.list_(_nested(below[EACH]))
-    return pa.struct([(key, _nested(inner)) for key, inner in below.items()])
+        return pa.list_(_build_struct(below[EACH]))
+    return pa.struct([(key, _build_struct(inner)) for key, inner in below.items()])
 
 
-def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -> Any:
+def _follow_keys(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -> Any:
     """Return the value at the end of a chain of keys: ids as texts, numbers as floats, [] for a missing list."""
     if not chain:
         text = _cell(part, number, column, found)
@@ -177,12 +177,12 @@ def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -
     if chain[0] == EACH:
         if found is not None and not isinstance(found, list):
             raise InputError(f"{part.at(number)}: expected a list, found {written(found)}; fix the line")
-        return [_at(part, number, column, value, chain[1:]) for value in found or ()]
+        return [_follow_keys(part, number, column, value, chain[1:]) for value in found or ()]
     if isinstance(found, JsonObject) and chain[0] in found:
         if chain[0] in found.doubled:
             raise InputError(f"{part.at(number)}: '{shorten(chain[0])}' occurs twice; keep one")
-        return _at(part, number, column, found[chain[0]], chain[1:])
-    return [] if EACH in chain else _at(part, number, column, None, ())
+        return _follow_keys(part, number, column, found[chain[0]], chain[1:])
+    return [] if EACH in chain else _follow_keys(part, number, column, None, ())
 
 
 def _cell(part: FilePart, number: int, column: str, value: Any) -> str:
@@ -288,7 +288,7 @@ def _parse_object(part: FilePart) -> pa.Table:
     return pa.table([query_ids, doc_ids, pa.array(values, pa.float64())], names=[*_IDS, value])
 
 
-def _unfolded(part: FilePart) -> FilePart:
+def _unfold(part: FilePart) -> FilePart:
     try:
         content = load_json(part.path, part.data, "fix it", json_object)
     except InputError:
@@ -373,5 +373,5 @@ JSONL = Format(
 )
 _ROWS = replace(JSONL, name="json", position=lambda _, row: row_number(row), count_lines=None)
 JSON = Format(
-    *("json", (".json",), _parse_object, _object_position, _object_columns, _object_cells), typed=True, unfold=_unfolded
+    *("json", (".json",), _parse_object, _object_position, _object_columns, _object_cells), typed=True, unfold=_unfold
 )

@@ -44,7 +44,7 @@ def rows_of(part: FilePart, table: pa.Table) -> pa.Table:
             row = pc.index(pc.is_null(table.column(name)), True).as_py()
             raise InputError(f"{part.path}: {name} is null ({part.position(row)}); fill it or remove the row")
     columns = [
-        _coded(column)
+        _encode_ids(column)
         if name == "query_id" and part.kind.ids[0] == name
         else column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
         for name, column, field in zip(
@@ -140,13 +140,15 @@ def _rows_of_batch(part: FilePart, batch: pa.RecordBatch, n_before: int) -> pa.T
     queries, lists = batch.column("query_id"), batch.column("doc_id")
     if queries.null_count:
         row = pc.index(pc.is_null(queries), True).as_py()
-        raise InputError(f"{part.path}: query_id is null ({_at(part, n_before + row)}); fill it or remove the row")
+        raise InputError(
+            f"{part.path}: query_id is null ({_describe_row(part, n_before + row)}); fill it or remove the row"
+        )
     sizes = numpy_of(pc.list_value_length(lists), np.int64)
     documents = pc.list_flatten(lists)
     rows = np.repeat(np.arange(len(sizes)), sizes)
     if documents.null_count:
         row = rows[pc.index(pc.is_null(documents), True).as_py()]
-        raise InputError(f"{part.path}: a doc_id is null ({_at(part, n_before + row)}); fill it or remove it")
+        raise InputError(f"{part.path}: a doc_id is null ({_describe_row(part, n_before + row)}); fill it or remove it")
     ids = queries.cast(pa.string()).filter(bools(sizes > 0))
     codes = np.repeat(np.arange(len(ids), dtype=np.int32), sizes[sizes > 0])
     numbers = pa.Int32Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
@@ -163,7 +165,9 @@ def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_be
     lengths = numpy_of(pc.list_value_length(batch.column("value")), np.int64)
     if (lengths != sizes).any():
         row = int(np.flatnonzero(lengths != sizes)[0])
-        problem = f"{lengths[row]} of {part.kind.value} for {sizes[row]} of doc_id ({_at(part, n_before + row)})"
+        problem = (
+            f"{lengths[row]} of {part.kind.value} for {sizes[row]} of doc_id ({_describe_row(part, n_before + row)})"
+        )
         raise InputError(f"{part.path}: the lists differ in length: {problem}; write one for each document")
     values = pc.list_flatten(batch.column("value"))
     try:
@@ -172,7 +176,7 @@ def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_be
         raise InputError(f"{part.path}: {part.kind.value}: {shorten(str(error))}; write numbers") from None
     if values.null_count:
         row = rows[pc.index(pc.is_null(values), True).as_py()]
-        raise InputError(f"{part.path}: a {part.kind.value} is null ({_at(part, n_before + row)}); fill it")
+        raise InputError(f"{part.path}: a {part.kind.value} is null ({_describe_row(part, n_before + row)}); fill it")
     if part.falls:
         numbers = numpy_of(values, np.float64)
         rising = np.flatnonzero((np.diff(numbers) > 0) & (np.diff(rows) == 0))
@@ -181,7 +185,7 @@ def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_be
             by_score, by_order = (
                 columns_line({**ids, **columns}) for columns in ({"score": part.name("score")}, {RANK: ids["doc_id"]})
             )
-            problem = f"scores rise within a list ({_at(part, n_before + int(rows[rising[0]]))})"
+            problem = f"scores rise within a list ({_describe_row(part, n_before + int(rows[rising[0]]))})"
             remedy = f"say {by_score} if the highest score is first, or {by_order} for the order"
             raise InputError(f"{part.path}: {problem}, so its order is not that of the scores; {remedy}")
     return values
@@ -204,7 +208,9 @@ def _refuse_repeats(part: FilePart, queries: pa.ChunkedArray) -> None:
         first: dict[str, int] = {}
         for row, query_id in enumerate(map(str, queries.to_pylist())):
             if first.setdefault(query_id, row) != row:
-                refuse_second_list(part, query_id, f" ({_at(part, first[query_id])} and {_at(part, row)})")
+                refuse_second_list(
+                    part, query_id, f" ({_describe_row(part, first[query_id])} and {_describe_row(part, row)})"
+                )
 
 
 def refuse_second_list(part: FilePart, query_id: str, where: str = "") -> NoReturn:
@@ -214,11 +220,11 @@ def refuse_second_list(part: FilePart, query_id: str, where: str = "") -> NoRetu
     raise InputError(f"{part.path}: query '{shorten(query_id)}' has two lists{where}; {advice}")
 
 
-def _at(part: FilePart, row: int) -> str:
+def _describe_row(part: FilePart, row: int) -> str:
     return part.format.position(part, row)
 
 
-def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _encode_ids(column: pa.ChunkedArray) -> pa.ChunkedArray:
     plain = not pa.types.is_dictionary(column.type)
     coded = (column.dictionary_encode() if plain else column).unify_dictionaries()
     if not len(coded):
@@ -347,12 +353,12 @@ def _cut(part: FilePart, n_rows: int) -> list[Cut]:
     if part.kind.value == "score" and RANK in file.schema_arrow.names:
         columns[0].append(RANK)  # with which the first scores are compared
     return [
-        (group if len(groups) > 1 else None, n_before, _spans_of(part, group, column) if part.spans else ())
+        (group if len(groups) > 1 else None, n_before, _find_spans(part, group, column) if part.spans else ())
         for group, n_before, column in zip(groups, before, columns, strict=True)
     ]
 
 
-def _spans_of(part: FilePart, groups: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
+def _find_spans(part: FilePart, groups: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
     """Return the spans of these columns in the file, found by noting which bytes Arrow asks for.
 
     The footer is not used, because a contradictory one would crash Arrow.

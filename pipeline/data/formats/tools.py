@@ -147,12 +147,12 @@ def _inspect_scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for scorer, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, dict):
-            yield from ((f"{scorer}.{name}", _counted(score, _INSPECT_WORDS)) for name, score in value.items())
+            yield from ((f"{scorer}.{name}", _count_word(score, _INSPECT_WORDS)) for name, score in value.items())
         else:
-            yield scorer, _counted(value, _INSPECT_WORDS)
+            yield scorer, _count_word(value, _INSPECT_WORDS)
 
 
-def _counted(value: object, words: Mapping[str, float]) -> object:
+def _count_word(value: object, words: Mapping[str, float]) -> object:
     return words.get(value, value) if isinstance(value, str) else value
 
 
@@ -242,7 +242,7 @@ def _mlflow(part: FilePart) -> Iterator[Sample]:
         ids = _fields("request", row.get("request"))
         for name in columns:
             ids |= {} if name in named else _fields(name, row.get(name))
-        scores = {name: _counted(row.get(column), _MLFLOW_WORDS) for column, name in named.items()}
+        scores = {name: _count_word(row.get(column), _MLFLOW_WORDS) for column, name in named.items()}
         yield Sample(ids, {}, scores, row.get("state") == "ERROR")
 
 

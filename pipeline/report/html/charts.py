@@ -132,7 +132,7 @@ def _curves(
     first = models[: len(svg.COLOURS)]
     ordered = sorted(points, key=itemgetter(0))
     points_of = {model: [(x, point) for x, point in ordered if point.model == model] for model in first}
-    kept = {model: _of_enough(line) for model, line in points_of.items()}
+    kept = {model: _cut_few(line) for model, line in points_of.items()}
     lines = {model: line for model, line in kept.items() if any(point.estimate is not None for _, point in line)}
     if not lines:
         return None
@@ -164,7 +164,7 @@ def _curves(
     return Chart(title, drawing.svg(title), " ".join(text), data(headers, rows))
 
 
-def _of_enough(line: _Points) -> _Points:
+def _cut_few(line: _Points) -> _Points:
     """Cut a line behind its last point with 30 queries, unless it has none."""
     last = max((place for place, (_, point) in enumerate(line) if point.n_queries >= LEAST_CLUSTERS), default=len(line))
     return line[: last + 1]

@@ -232,7 +232,7 @@ def _evaluation_page(evaluation: SiteEvaluation) -> str:
         sections.append(Section("models", "Models", (Words(_READING, "quiet"), *tables)))
     sections.append(Section("nights", "Nights", (_nights(evaluation),)))
     if by_dataset:
-        tables = (_by_night(evaluation, measure, series) for measure, series in by_dataset)
+        tables = (_make_nights(evaluation, measure, series) for measure, series in by_dataset)
         note = Words("The figures of the last 30 nights by the lead measure.", "quiet")
         sections.append(Section("figures", "Figures by night", (note, *tables)))
     last = evaluation.last
@@ -296,13 +296,13 @@ def _nights(evaluation: SiteEvaluation) -> Table:
     return Table("nights", title, columns, (Group(rows),))
 
 
-def _by_night(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
+def _make_nights(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
     figures = {(line.model, night.evaluation_id): night for line in series for night in line.nights}
     rows = tuple(
         (
             Cell(short_text(night.date), link=f"../{night.path}" if night.page_size is not None else ""),
             _verdict(night),
-            *(_by_night_cell(figures.get((line.model, night.evaluation_id))) for line in series),
+            *(_make_night_cell(figures.get((line.model, night.evaluation_id))) for line in series),
         )
         for night in reversed(evaluation.nights[-_NIGHTS:])
     )
@@ -312,7 +312,7 @@ def _by_night(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]
     return Table(f"nights-{short_text(dataset)}", caption, columns, (Group(rows),))
 
 
-def _by_night_cell(night: Night | None) -> Cell:
+def _make_night_cell(night: Night | None) -> Cell:
     if night is None:
         return Cell("")
     return Cell("failed", "bad") if night.failure else Cell(figure(night.estimate))

@@ -71,7 +71,7 @@ _DETAILS = 2_000  # characters
 def verdict(page: Page) -> Section:
     """Return the headline, the results of the gates, models by datasets, and the causes."""
     evaluation = page.evaluation
-    blocks = [*_headline(page), *_over_time(page), *_outcome(page), *_failures(page)]
+    blocks = [*_headline(page), *_list_trends(page), *_outcome(page), *_failures(page)]
     if evaluation.data_warnings:
         warnings = counted(len(evaluation.data_warnings), "warning")
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))
@@ -194,7 +194,7 @@ _SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "overni
 _Trend: TypeAlias = tuple[str, Series, ChangeSince | None]  # measure, and the change, None without an earlier record
 
 
-def _over_time(page: Page) -> Iterator[Block]:
+def _list_trends(page: Page) -> Iterator[Block]:
     """Yield each model's nights by its primary measure, the worst first. Nothing on the first night."""
     evaluation = page.evaluation
     since: Since = "accepted" if any(line.since == "accepted" for line in evaluation.changes) else "previous"
