@@ -163,7 +163,7 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
     constant = np.where((last > 0) & (block.n_retrieved > last + 1), 1.0 / np.where(last > 0, ideal_dcg[-1], 1.0), 0.0)
     weights = np.vstack([weights, np.zeros((1, len(last)))]) + constant
     added = dcg.terms(block, gain=gain)
-    weight = _take_at(weights, block.ranks)
+    weight = _take_values(weights, block.ranks)
     factors = {**added.factors, "weight": weight}
     ideal = replace(best, terms=best.terms * weights[:-1], factors={**best.factors, "weight": weights[:-1]})
     defined = block.n_relevant(rel) > 0
@@ -192,7 +192,7 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     ideal_dcg = best.terms.cumsum(axis=0)
     gaining = gains(block, gain) > 0
     reached = gained.terms.cumsum(axis=0)
-    ideal = np.where(gaining, _take_at(ideal_dcg, block.ranks), 1.0)
+    ideal = np.where(gaining, _take_values(ideal_dcg, block.ranks), 1.0)
     n_gaining = (gains(block.ideal(), gain) > 0).sum(axis=0).astype(np.float64)
     missed = n_gaining - gaining.sum(axis=0)
     rest = missed * reached[-1] / np.where(n_gaining > 0, ideal_dcg[-1], 1.0)
@@ -220,7 +220,7 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     """
     gained, ideal = gains(block, gain), gains(block.ideal(), gain)
     surplus = np.fmax(ideal - 1.0, 0.0).cumsum(axis=0)
-    cost = np.where(gained > 0, block.ranks + _take_at(surplus, block.ranks), 0.0)
+    cost = np.where(gained > 0, block.ranks + _take_values(surplus, block.ranks), 0.0)
     shortfall = np.where(gained > 0, cost - gained.cumsum(axis=0), 0.0)
     discount = np.log2(2.0 + shortfall)
     factors = {"gain": gained, "shortfall": shortfall, "discount": discount}
@@ -259,7 +259,7 @@ def _discounts(ranks: Floats, discount: Discount, base: float) -> Floats:
     return np.fmax(1.0, logarithms)
 
 
-def _take_at(values: Floats, ranks: Floats) -> Floats:
+def _take_values(values: Floats, ranks: Floats) -> Floats:
     """Return the (H, Q) value at each rank of the (J, Q) ideal list, the last one below its end."""
     rows = np.minimum(ranks, len(values)).astype(np.intp) - 1
     return np.take_along_axis(values, rows, axis=0)

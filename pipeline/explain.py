@@ -230,7 +230,9 @@ def explain(query: QueryList, measure: Measure, profile: Profile, *, dataset: st
     """
     try:
         found = outcome(query, measure, profile)
-        parts = _of_ratings(query, measure) if isinstance(query.block, RatingsBlock) else _of(query, measure, profile)
+        parts = (
+            _explain_ratings(query, measure) if isinstance(query.block, RatingsBlock) else _of(query, measure, profile)
+        )
     except ValueError as error:
         raise InputError(f"{dataset}: {measure}: {error}") from None
     return Explanation(
@@ -344,7 +346,7 @@ def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *,
         yield _term(terms, place, rank=place + 1, ties=None, doc_id=doc_id, grade=grade, found_at=found.get(doc_id))
 
 
-def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
+def _explain_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
     block, n_pairs, arguments = query.block, query.n_retrieved, measure.arguments(query.max_grade)
     assert isinstance(block, RatingsBlock)
     factors = {"rating": block.ratings, "prediction": block.predictions, "error": block.predictions - block.ratings}

@@ -105,7 +105,7 @@ def compute(
     config, plan, started = opened.loaded.config, opened.planned, datetime.now(UTC)
     workspace = replace(workspace, cache_place=plan.cache)
     timings: dict[str, float] = {}
-    with _timed("read", timings):
+    with _time("read", timings):
         inputs = read_inputs(
             plan,
             config.conventions.resolved.conventions,
@@ -117,9 +117,9 @@ def compute(
         advised = {failure.output: with_python_advice(failure) for failure in inputs.failures}
         inputs = replace(inputs, outputs={**inputs.outputs, **advised})
     check_comparison(config, plan, inputs, workers)
-    with _timed("score", timings):
+    with _time("score", timings):
         scores, recall = _score(opened, inputs, workers)
-    with _timed("resample", timings):
+    with _time("resample", timings):
         earlier = look_back(opened, inputs, scores, workspace, workers, started)
         tables, samples, changes, remarks = infer(
             config, plan, inputs, scores, recall, workers, baselines=earlier.scores, changes=earlier.changes
@@ -162,7 +162,7 @@ def compute(
 
 
 @contextmanager
-def _timed(name: str, timings: dict[str, float]) -> Iterator[None]:
+def _time(name: str, timings: dict[str, float]) -> Iterator[None]:
     begin = time.perf_counter()
     yield
     timings[name] = round(time.perf_counter() - begin, 3)
@@ -236,7 +236,7 @@ def _draw_page(evaluation: Evaluation, workspace: Workspace) -> tuple[Evaluation
     """Return the page and its tables as arguments of `write_record`, with a warning in the evaluation after a bug."""
     opened, inputs = evaluation.source
     try:
-        with stage("Drawing the page"), _timed("report", evaluation.manifest.timings):
+        with stage("Drawing the page"), _time("report", evaluation.manifest.timings):
             page, query_changes = new_page(replace(evaluation, is_recorded=True), opened, inputs, workspace)
             return evaluation, {"page": html(page), "query_changes": query_changes, "query_details": page.details}
     except Exception as error:

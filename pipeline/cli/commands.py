@@ -74,7 +74,7 @@ class _GroupedHelp(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-"):
-            ctx.fail(f"no command {shorten(word)!r}{_meant(word)}")
+            ctx.fail(f"no command {shorten(word)!r}{_suggest_command(word)}")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -99,7 +99,7 @@ def cli() -> None:
     """
 
 
-def _meant(word: str) -> str:
+def _suggest_command(word: str) -> str:
     if word.endswith((".yaml", ".yml")):
         return f"; did you mean `rankledger evaluate {shorten(word)}`?"
     meant = next((ours for ours, words in OTHER_WORDS.items() if word.lower() in words), None)

@@ -56,7 +56,7 @@ def evaluate(shown: ReportOptions, config: str, shard: str | None, **arguments: 
     if shard is not None:
         _read_shard(shard, config, shown, _evaluation_arguments(**arguments))
         return
-    with _reported(config, shown):
+    with _report_errors(config, shown):
         evaluation = evaluate_config(config, **_evaluation_arguments(**arguments))
     _finish(evaluation, shown)
 
@@ -108,7 +108,7 @@ def nightly(shown: ReportOptions, config: str, **arguments: Any) -> None:
     """
     from rankledger.pipeline.commands.nightly import nightly
 
-    with _reported(config, shown):
+    with _report_errors(config, shown):
         evaluation = nightly(config, **_evaluation_arguments(**arguments))
     _finish(evaluation, shown)
 
@@ -266,7 +266,7 @@ def report(
     from rankledger.pipeline.commands.report import report
 
     file = str(Path(runs_dir) / "report.html") if open_page and output is None else output
-    chosen = _chosen(form, file)
+    chosen = _choose_form(form, file)
     if open_page and chosen != "html":
         raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
     text = report(
@@ -379,7 +379,7 @@ def _write(text: str, file: str | None) -> None:
         raise
 
 
-def _chosen(form: Form | None, output: str | None) -> Form:
+def _choose_form(form: Form | None, output: str | None) -> Form:
     """Return the form of the report. Raise UsageError if it is unknown, or a page would go to a terminal."""
     if output is None:
         if form in (None, "html") and sys.stdout.isatty():
@@ -394,7 +394,7 @@ def _chosen(form: Form | None, output: str | None) -> Form:
 
 
 @contextmanager
-def _reported(config: str, shown: ReportOptions) -> Iterator[None]:
+def _report_errors(config: str, shown: ReportOptions) -> Iterator[None]:
     """Write an error to the reports of a CI. Add to errors of the disk, and to Ctrl-C, that nothing was recorded."""
     try:
         yield

@@ -14,7 +14,7 @@ from rankledger.pipeline.report import TableStyle
 from rankledger.pipeline.support.progress import quiet as no_progress
 
 
-def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+def _check_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
     if file is not None and not Path(file).parent.is_dir():
         raise click.UsageError(f"{file}: folder not found; create it or check {option.opts[0]}")
     return file
@@ -22,7 +22,7 @@ def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | N
 
 def file(*names: str, help: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """Return an option for the path of an output file."""
-    return click.option(*names, type=click.Path(), metavar="FILE", callback=_in_a_folder, help=help)
+    return click.option(*names, type=click.Path(), metavar="FILE", callback=_check_folder, help=help)
 
 
 def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) -> bool:

@@ -310,11 +310,11 @@ def _figures(entry: RecordEntry, measure: str | None, low: Decimal, high: Decima
 
 def formats(*, own: bool = False) -> str:
     """Return every format with its file endings. `own` imports installed formats and lists only these."""
-    lines = [*([] if own else map(_line, FORMATS.values())), *_installed()]
+    lines = [*([] if own else map(_line, FORMATS.values())), *_list_installed()]
     return "\n".join([*lines, ""]) if lines else "no formats of installed packages: install a package with some\n"
 
 
-def _installed() -> Iterator[str]:
+def _list_installed() -> Iterator[str]:
     for name in installed_formats():
         try:
             found, version = installed_format(name)

@@ -407,7 +407,7 @@ def read_shard(
     Raises:
         InputError: The config, the shard, judgments or documents are wrong, or the cache is off or not writable.
     """
-    place, n_shards = _parsed(shard)
+    place, n_shards = _parse_shard(shard)
     opened = open_config(config, overrides=overrides, date=date)
     loaded, planned = opened.loaded, opened.planned
     if not loaded.config.execution.cache:
@@ -437,7 +437,7 @@ def read_shard(
     }
 
 
-def _parsed(shard: str) -> tuple[int, int]:
+def _parse_shard(shard: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", shard, re.ASCII)
     place, n_shards = (int(part) for part in found.groups()) if found else (0, 0)
     if not 1 <= place <= n_shards:

@@ -107,7 +107,7 @@ def explain_opened(
     return replace(found, against=other)
 
 
-def _of_replicate(planned: Plan, model: str, dataset: str | None, replicate: str | None) -> Plan:
+def _keep_replicate(planned: Plan, model: str, dataset: str | None, replicate: str | None) -> Plan:
     """Return the plan with one output of the model."""
     own = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
     known = [*dict.fromkeys(task.replicate for task in own if task.replicate)]
@@ -124,7 +124,7 @@ def _of_replicate(planned: Plan, model: str, dataset: str | None, replicate: str
 
 
 @contextmanager
-def _located(opened: Opened, model: str, dataset: str | None, inputs: str | Path | None) -> Iterator[Plan]:
+def _locate_inputs(opened: Opened, model: str, dataset: str | None, inputs: str | Path | None) -> Iterator[Plan]:
     if opened.record is None:
         yield opened.planned
         return
@@ -153,8 +153,8 @@ def _explain_output(
     under: str | None = None,
     inputs: str | Path | None = None,
 ) -> Explanation:
-    opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
-    with _located(opened, model, dataset, inputs) as planned:
+    opened = replace(opened, planned=_keep_replicate(opened.planned, model, dataset, replicate))
+    with _locate_inputs(opened, model, dataset, inputs) as planned:
         record = opened.record
         profile = opened.loaded.config.conventions.resolved
         wanted = _choose_measure(planned, measure or _lead(planned, dataset), dataset, profile)
@@ -175,7 +175,7 @@ def _explain_output(
             found,
             replicate=task.replicate,
             comparison=None if other is None else compare(single.listed, wanted, profile, other),
-            recorded=None if record is None else _recorded(record, found, task.replicate),
+            recorded=None if record is None else _read_recorded(record, found, task.replicate),
         )
 
 
@@ -221,7 +221,7 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: E
     return read
 
 
-def _recorded(record: Evaluation, found: Explanation, replicate: str) -> RecordedScore:
+def _read_recorded(record: Evaluation, found: Explanation, replicate: str) -> RecordedScore:
     name = str(found.measure)
     stored = read_score(record, found.dataset, found.model, found.query_id, name, replicate)
     definition = record.manifest.fingerprint(found.dataset, name)

@@ -192,7 +192,7 @@ def nightly(
         OSError: The record could not be written.
     """
     clock = clock or _SystemClock()
-    night = _date_of(date, clock.now())
+    night = _parse_date(date, clock.now())
     loaded = load(config, overrides)
     for target in loaded.document.unusable_targets.values():
         _tell(f"{target}. The night is evaluated, and sends no alert there.")
@@ -213,7 +213,7 @@ def nightly(
             if path := next(filter(None, recorded), None):
                 shown = "this is its record; --again evaluates it anew"
                 say(f"{loaded.config.name} {night} was evaluated before: {shown}")
-                evaluation = _delivered(path, loaded, workspace, tracking=tracking)
+                evaluation = _deliver_again(path, loaded, workspace, tracking=tracking)
             else:
                 if claim.records.remote and (weakness := claim.records.remote.find_weakness()):
                     _tell(weakness)
@@ -246,7 +246,7 @@ def nightly(
             }
             _record_failure(error, Path(config), loaded, workspace, known)
         raise
-    return _alerted(evaluation, loaded, workspace)  # without the claim: a receiver blocks no other process
+    return _send_alerts(evaluation, loaded, workspace)  # without the claim: a receiver blocks no other process
 
 
 def _warn_of_clock(records: Records, name: str, night: str, now: datetime) -> None:
@@ -312,7 +312,7 @@ def _describe_failure(error: Exception) -> str:
     return describe_system_error(error) or f"a bug of rankledger: {type(error).__name__}: {error}"
 
 
-def _date_of(text: str | None, now: datetime) -> str:
+def _parse_date(text: str | None, now: datetime) -> str:
     try:
         if text is None or calendar_date.fromisoformat(text).isoformat() == text:
             return text or now.date().isoformat()
@@ -321,7 +321,7 @@ def _date_of(text: str | None, now: datetime) -> str:
     raise InputError(f"--date: found {text!r}; write the night's date as YYYY-MM-DD")
 
 
-def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Evaluation:
+def _deliver_again(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Evaluation:
     """Return the evaluation of a record. Deliver now what could not be delivered before."""
     record = read_record(path)
     try:
@@ -339,7 +339,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
     return replace(delivered, untracked=lost) if lost else delivered
 
 
-def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Evaluation:
+def _send_alerts(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Evaluation:
     if not loaded.document.raw.get("notify"):
         return evaluation
     from rankledger.pipeline.delivery.alerts import send_alerts
@@ -351,7 +351,7 @@ def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Ev
 def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
     """Return the night's plan once its inputs are ready or the time is up. Late outputs are marked."""
     rule = loaded.config.nightly
-    late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say)
+    late = wait_for(lambda: _list_awaited(loaded, night), rule, clock=clock, say=say)
     planned = plan(loaded, night)
     needed = [file.shown.path for dataset in planned.datasets for file in dataset.files]
     if lacking := [reason for each, reason in late.items() if each.path in needed]:
@@ -360,7 +360,7 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
     return Opened(config, loaded, replace(planned, late=reasons), None)
 
 
-def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
+def _list_awaited(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
     """Return all inputs of the night. A searched model is known once one of its outputs exists."""
     if patterns := unmatched_searches(loaded, night):
         return tuple(AwaitedInput(Source(pattern).shown.path, lack="no model yet") for pattern in patterns)

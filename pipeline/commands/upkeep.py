@@ -248,7 +248,7 @@ def accept(
     accepted_models = _choose(found, [*models, *([named] if named else [])])
     if not failed and any(own.effect == "fail" and own.model in accepted_models for own in found.verdicts):
         raise InputError(f"{found.path.name}: its gates failed. Use --failed to accept it anyway.")
-    beside = _config_of(found, config).parent
+    beside = _find_config(found, config).parent
     if config and (own := load(config, ["tracking=", "notify="]).config.name) != found.manifest.name:
         raise InputError(
             f"{config}: evaluates {own!r}, and the record is of {found.manifest.name!r}; name the config of that one"
@@ -284,7 +284,7 @@ def _choose(record: Evaluation, models: Sequence[str]) -> list[str]:
     return chosen
 
 
-def _config_of(record: Evaluation, config: str | Path | None) -> Path:
+def _find_config(record: Evaluation, config: str | Path | None) -> Path:
     path = Path(config) if config else config_of(record)
     if not path.is_file():
         named = f"{path}: there is no such config" if path.name else f"{record.path}: does not say what was evaluated"
@@ -345,7 +345,7 @@ def verify(
     remarks: list[str] = []
     if tracking and not faults:  # a config that was changed might name any store
         try:
-            witnesses |= _logged(found, workspace)
+            witnesses |= _find_logged(found, workspace)
         except InputError as error:
             remarks += error.lines
     for witness, other in witnesses.items():
@@ -367,7 +367,7 @@ def _compare_copy(record: Evaluation, digest: str, remote: Remote) -> Iterator[s
             yield f"{remote.url}/{evaluation_id}/{name}: {problem}. Remove the copy, and run `rankledger sync`"
 
 
-def _logged(record: Evaluation, workspace: Workspace) -> dict[str, str]:
+def _find_logged(record: Evaluation, workspace: Workspace) -> dict[str, str]:
     tracking = tracking_of(record.path, workspace)
     evaluation_id, name = record.manifest.evaluation_id, record.manifest.name
     with open_for_reading(tracking, workspace) as store:

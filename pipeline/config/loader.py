@@ -206,7 +206,7 @@ def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPa
         default = defaults.get(kind) if isinstance(defaults, dict) else None
         if not (isinstance(entries, dict) and isinstance(default, dict)):
             continue
-        under = {name: _merge_under(default, entry) for name, entry in entries.items()}
+        under = {name: _merge_default(default, entry) for name, entry in entries.items()}
         filled[section] = under
         written = set(_places(entries, (section,)))
         new = [path for path in _places(under, (section,)) if path not in written]
@@ -214,7 +214,7 @@ def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPa
     return filled, inherited
 
 
-def _merge_under(default: dict[str, Value], entry: Value) -> Value:
+def _merge_default(default: dict[str, Value], entry: Value) -> Value:
     if not (entry is None or isinstance(entry, dict)):
         return entry
     written = entry or {}

@@ -151,7 +151,7 @@ def read_dataset(source: PlannedDataset, conventions: Conventions, folder: Path 
     if interactions is not None and source.kind == "rankings":
         pairs.append(seen_pairs(interactions, source.seen))
         if source.seen != "count":
-            _unjudged(interactions, indexed, "seen")
+            _list_unjudged(interactions, indexed, "seen")
     known = known_documents(documents, interactions, indexed.query_ids)
     catalogue = known.with_judged(indexed) if source.judged_documents else known
     excluded = index_pairs(indexed, pairs)
@@ -185,13 +185,13 @@ def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> Da
 
 
 def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
-    others = _unjudged(pairs, judgments, "exclude")
+    others = _list_unjudged(pairs, judgments, "exclude")
     if others:
         of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
         yield f"{pairs.path}: {of} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
 
 
-def _unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
+def _list_unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
     is_judged = judgments.find(pairs.query_ids) < len(judgments.query_ids)
     others = [query_id for query_id, judged in zip(pairs.query_ids, is_judged, strict=True) if not judged]
     if len(others) == len(pairs.query_ids):
@@ -409,14 +409,14 @@ class SingleQuery:
 
     def listed(self, conventions: Conventions) -> QueryList:
         if self.dataset.kind == "ratings":
-            return self._paired()
+            return self._join_pairs()
         rows, judged = self._read(row_order(conventions)), self._judgments
         excluded = None if self.dataset.excluded is None else index_pairs(judged, [self.dataset.excluded.rows])
         joined = join_ranking(judged, rows, conventions, n_documents=self.dataset.n_documents, excluded=excluded)
         if excluded is not None:
             out, *_ = match_exclusions(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
             rows = rows.without(out)
-        n_retrieved = len(_rows_of(rows, self.query_id)) if rows.chunks else 0
+        n_retrieved = len(_find_rows(rows, self.query_id)) if rows.chunks else 0
         retrieved, ties = self._rank_first(rows, conventions) if n_retrieved else ((), ())
         return QueryList(
             block=joined.blocks[0],
@@ -443,11 +443,11 @@ class SingleQuery:
     def files(self, conventions: Conventions) -> tuple[InputFile, ...]:
         return self._read(row_order(conventions)).files
 
-    def _paired(self) -> QueryList:
+    def _join_pairs(self) -> QueryList:
         rows = self._read("score")
         joined = join_predictions(self._judgments, rows)
         rated = set(self._judgments.rows.take_doc_ids(self._judgments.kept).to_pylist())
-        own = _rows_of(rows, self.query_id)
+        own = _find_rows(rows, self.query_id)
         by_hash = own[np.argsort(hash_pairs(rows, np.zeros(len(rows.query_ids), dtype=np.int64))[own])]  # as they join
         found = [doc_id for doc_id in rows.take_doc_ids(by_hash).to_pylist() if doc_id in rated]
         return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, len(found), tuple(found))
@@ -465,13 +465,13 @@ class SingleQuery:
         own = index_judgments(_cut_out(judged.rows, self.query_id), keep_first=self.keep_first)
         if judged.weights is None:
             return own
-        return replace(own, weights=judged.weights[_rows_of(judged.rows, self.query_id)])
+        return replace(own, weights=judged.weights[_find_rows(judged.rows, self.query_id)])
 
 
-def _rows_of(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
+def _find_rows(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
     return np.flatnonzero(rows.query_codes == (rows.query_ids.index(query_id) if query_id in rows.query_ids else -1))
 
 
 def _cut_out(rows: Rows, query_id: str) -> Rows:
-    own = _rows_of(rows, query_id)
+    own = _find_rows(rows, query_id)
     return rows.take(own if own.size else np.zeros(1, dtype=np.int64))

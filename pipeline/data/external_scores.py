@@ -167,7 +167,7 @@ def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tupl
     holders = {name: _holder(column, columns) for name, column in columns_of.items()}
     read = part.format.cells(part, [*dict.fromkeys(holder or columns_of[name] for name, holder in holders.items())])
     values = {
-        name: [_look_below(cell, columns_of[name].removeprefix(holder)[1:]) for cell in read[holder]]
+        name: [_look_inside(cell, columns_of[name].removeprefix(holder)[1:]) for cell in read[holder]]
         for name, holder in holders.items()
         if holder
     }
@@ -187,14 +187,14 @@ def _holder(name: str, columns: Sequence[str]) -> str:
     return name
 
 
-def _look_below(cell: object, name: str) -> object:
+def _look_inside(cell: object, name: str) -> object:
     if not name:
         return cell
     content = decoded(cell)
     if not isinstance(content, dict):
         return _ABSENT
     first, _, rest = name.partition(".")
-    return content[name] if name in content else _look_below(content.get(first), rest) if rest else _ABSENT
+    return content[name] if name in content else _look_inside(content.get(first), rest) if rest else _ABSENT
 
 
 def _id(part: FilePart, row: int, cell: object) -> str:

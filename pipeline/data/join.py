@@ -185,7 +185,7 @@ def rejoin(
     """Return the join of an output with other judgments, from its join with `stored` ones, to the last bit."""
     places = judgments.find(stored.query_ids)
     then, now = match(judgments.pairs(places), stored, hash_pairs(stored, places))
-    n_retrieved = _of_queries(hits.n_retrieved, stored, judgments)
+    n_retrieved = _map_queries(hits.n_retrieved, stored, judgments)
     _refuse_unknown(stored, hits, judgments, now, path)
     rows = np.full(stored.ends[-1], -1)
     rows[then] = now
@@ -204,14 +204,14 @@ def rejoin(
     return assemble(judgments, found, conventions, n_documents, path=path)
 
 
-def _of_queries(counts: Ints, stored: Rows, judgments: Judgments, *, other: int = 0) -> Ints:
+def _map_queries(counts: Ints, stored: Rows, judgments: Judgments, *, other: int = 0) -> Ints:
     known = dict(zip(sorted(stored.query_ids), counts.tolist(), strict=True))  # in the order of a join's queries
     return np.array([known.get(query_id, other) for query_id in judgments.query_ids.tolist()], dtype=np.int64)
 
 
 def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Ints, path: str) -> None:
     n_unjudged = hits.n_retrieved - hits.n_hits
-    exhausted = _of_queries(n_unjudged, stored, judgments, other=1) == 0
+    exhausted = _map_queries(n_unjudged, stored, judgments, other=1) == 0
     new = np.setdiff1d(judgments.kept, matched)
     new = new[~exhausted[judgments.queries_of(new)]]
     if new.size:

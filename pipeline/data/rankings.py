@@ -106,7 +106,7 @@ def join_rows(
         totals += found_totals
     if not rows.chunks:
         none, hits = np.empty(0, dtype=np.int64), hit_columns(*np.empty((4, 0), dtype=np.int64))
-        top = _table_of(none, none, none, none.astype(np.uint64), np.empty(0), strings([]))
+        top = _build_table(none, none, none, none.astype(np.uint64), np.empty(0), strings([]))
         return JoinedRows(hits, np.empty((3, 0), dtype=np.int64), totals, top, top.drop_columns(["doc_id"]))
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
@@ -133,11 +133,11 @@ def join_rows(
         ),
         recommended=top(depths[0], with_ids=True) if depths[0] else None,
         compared=top(depths[1], with_ids=False) if depths[1] else None,
-        unmatched=_unmatched(judgments, places, rows, found),
+        unmatched=_find_unmatched(judgments, places, rows, found),
     )
 
 
-def _unmatched(judgments: Judgments, places: Ints, rows: Rows, found: Ints) -> pa.StringArray:
+def _find_unmatched(judgments: Judgments, places: Ints, rows: Rows, found: Ints) -> pa.StringArray:
     n_queries, n_rows = len(judgments.query_ids), rows.ends[-1]
     others = np.flatnonzero((places >= n_queries) & (rows.counts > 0))[:_UNMATCHED]
     sample = np.arange(0, n_rows, n_rows // _SAMPLED + 1)
@@ -162,10 +162,10 @@ def _top(
     rows = rows[shallow]
     doc_ids = ordering.ranking.take_doc_ids(rows) if with_ids else None
     scores = ordering.ranking.values[rows]
-    return _table_of(numbers[rows], queries[rows], ranks[shallow], hashes[rows], scores, doc_ids)
+    return _build_table(numbers[rows], queries[rows], ranks[shallow], hashes[rows], scores, doc_ids)
 
 
-def _table_of(
+def _build_table(
     numbers: Ints,
     queries: Ints,
     ranks: Ints,
@@ -266,7 +266,7 @@ class RankingJoin:
         for begin, (within, aside, queries, queries_aside, knows_query) in ranges.each_range(join, at_a_time):
             self.knows_query |= knows_query
             if within is not None:
-                self._keep(_moved(within, begin))
+                self._keep(_shift_rows(within, begin))
             if aside is not None:
                 self._aside.append((aside[0], begin + aside[1]))
             self._queries.append(queries)
@@ -302,8 +302,10 @@ class RankingJoin:
         hits = self._hits()
         return replace(
             assemble(self._judgments, hits, self._conventions, n_documents, path=path),
-            catalogue=self._recommended(recommended, catalogue, hits) if catalogue and recommended_depth else None,
-            ranked=self._compared(compared, hits) if compared else None,
+            catalogue=self._build_recommended(recommended, catalogue, hits)
+            if catalogue and recommended_depth
+            else None,
+            ranked=self._build_compared(compared, hits) if compared else None,
             remarks=self.remarks,
         )
 
@@ -338,7 +340,7 @@ class RankingJoin:
         hits = Hits(n_hits, rows, ranks, tie_first, tie_last, n_retrieved, quality)
         return replace(hits, quality=replace(quality, look_alikes=look_alikes(unmatched, self._judgments, hits)))
 
-    def _recommended(self, found: Sequence[pa.Table | None], catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
+    def _build_recommended(self, found: Sequence[pa.Table | None], catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
         top, queries, ranks, _ = _joined_tops(found)
         block = catalogue.block(top.column("doc_id").combine_chunks(), ranks, queries, len(hits.n_retrieved))
         grades = np.full(block.codes.shape, np.nan)
@@ -346,7 +348,7 @@ class RankingJoin:
         grades[hits.ranks[hit] - 1, hits.queries[hit]] = self._judgments.grades[hits.judgment_rows[hit]]
         return replace(block, grades=grades)
 
-    def _compared(self, found: Sequence[pa.Table | None], hits: Hits) -> Ranked:
+    def _build_compared(self, found: Sequence[pa.Table | None], hits: Hits) -> Ranked:
         top, queries, ranks, hashes = _joined_tops(found)
         order = np.argsort(hashes)
         n_compared = np.minimum(hits.n_retrieved, self._depths[1]).astype(np.float64)
@@ -373,10 +375,10 @@ def partition_rows(ranges: Iterable[Rows], folder: Path | None) -> Iterator[tupl
             parts[int(numbers[own[0]])].append(stored)
         begin += rows.ends[-1]
     for number in sorted(parts):
-        yield _rows_of([read() for read in parts.pop(number)])
+        yield _build_rows([read() for read in parts.pop(number)])
 
 
-def _rows_of(batches: list[pa.RecordBatch]) -> tuple[Rows, Ints]:
+def _build_rows(batches: list[pa.RecordBatch]) -> tuple[Rows, Ints]:
     table = pa.Table.from_batches(batches)
     table = table.set_column(0, "query_id", table.column("query_id").dictionary_encode()).unify_dictionaries()
     batches = table.to_batches()
@@ -407,7 +409,7 @@ def join_ranking(
     return join.joined(ranking.path, n_documents)
 
 
-def _moved(found: JoinedRows | RowProblem, begin: int) -> JoinedRows | RowProblem:
+def _shift_rows(found: JoinedRows | RowProblem, begin: int) -> JoinedRows | RowProblem:
     if isinstance(found, JoinedRows):
         recommended, compared = (
             top and top.set_column(0, "number", pc.add(top.column("number"), integers(np.array([begin]))[0]))

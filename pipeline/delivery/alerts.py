@@ -143,7 +143,9 @@ def send_alerts(loaded: Loaded, records: Records, runs_dir: Path, unrecorded: Ev
         alone = nullcontext() if unrecorded else one_at_a_time(records, f"{name}.alerts", _WAIT)
         with stage("Sending alerts"), alone:
             earlier = _read_log(records, name)
-            log = replace(earlier, latest=_state_of(unrecorded)) if unrecorded else _find_latest(records, name, earlier)
+            log = (
+                replace(earlier, latest=_read_state(unrecorded)) if unrecorded else _find_latest(records, name, earlier)
+            )
             latest = log.latest
             if latest is None:
                 return _NOTHING_SENT
@@ -325,7 +327,7 @@ def _find_latest(records: Records, name: str, log: AlertLog) -> AlertLog:
         if latest and rank_night(entry.manifest.order, now)[:2] < latest.rank(now):
             break
         try:
-            latest = _state_of(entry.record)
+            latest = _read_state(entry.record)
             break
         except (InputError, ValueError):
             unreadable.add(entry.evaluation_id)
@@ -339,7 +341,7 @@ def _find_told(log: AlertLog, key: str, latest: NightState) -> TargetLog:
     return {**entry, "told": replace(told, night=min(told.night, latest.night))} if told else entry
 
 
-def _state_of(record: Evaluation) -> NightState:
+def _read_state(record: Evaluation) -> NightState:
     manifest = record.manifest
     result = (record.verdicts, manifest.failures, manifest.warnings)
     failing = tuple(_find_failures(*result))

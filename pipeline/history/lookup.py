@@ -296,7 +296,7 @@ def _at(history: RecordHistory, word: str, names: list[str]) -> Resolved:
     if record is None:
         found = "there is only one" if [*history] else "there is no earlier"
         return Resolved(None, names[0], f"{found} evaluation of {history.name!r}")
-    return replace(_of_record(history, record, names), lost=history.lost_since(record))
+    return replace(_resolve_record(history, record, names), lost=history.lost_since(record))
 
 
 def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Resolved:
@@ -312,7 +312,7 @@ def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Re
             continue
         entry = entries.get(model)
         is_accepted = entry is not None and entry.manifest_sha256 == digest_of(record.path)
-        if is_accepted or _passed(record, model):
+        if is_accepted or _has_passed(record, model):
             reason = history.damage(record)
             if reason is None:
                 return Resolved(record, model, lost=(*damaged, *history.lost_since(record)))
@@ -331,7 +331,7 @@ def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
     return f"{model!r} did not pass in {among} of {name!r}; {why}"
 
 
-def _passed(record: Evaluation, model: str) -> bool:
+def _has_passed(record: Evaluation, model: str) -> bool:
     references = record.manifest.baselines
 
     def is_first(verdict: Verdict) -> bool:
@@ -365,12 +365,12 @@ def _accepted(history: RecordHistory, file: Path, names: list[str]) -> Resolved:
 
 def _opened(history: RecordHistory, path: Path, names: list[str]) -> Resolved:
     try:
-        return _of_record(history, history.open(path), names)
+        return _resolve_record(history, history.open(path), names)
     except InputError as error:
         return Resolved(None, names[0], str(error))
 
 
-def _of_record(history: RecordHistory, record: Evaluation, names: list[str]) -> Resolved:
+def _resolve_record(history: RecordHistory, record: Evaluation, names: list[str]) -> Resolved:
     model = _known(record.manifest, names)
     if model is None:
         known = ", ".join(record.manifest.models)
@@ -435,7 +435,7 @@ _Entries = Mapping[str, Mapping[str, Acceptance]]
 def read_accepted(path: Path) -> _Entries:
     """Return the accepted records by evaluation and model, empty if the file does not exist."""
     try:
-        return _accepted_in(path, path.read_text(encoding="utf-8"))
+        return _read_entries(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -445,7 +445,7 @@ def read_accepted(path: Path) -> _Entries:
 
 
 @lru_cache(maxsize=1)  # each model of each gate asks for its own
-def _accepted_in(path: Path, text: str) -> _Entries:
+def _read_entries(path: Path, text: str) -> _Entries:
     found = yaml.load(text, yaml.BaseLoader) or {}
     if not isinstance(found, dict):
         raise InputError(f"{path}: found {type(found).__name__}; it holds models by evaluation, restore it")

@@ -50,7 +50,7 @@ def measures_among(texts: Iterable[str], known: Collection[str], lacking: str, *
     """Return the known measures that these texts write. One text may write several, as `P@5,10` does."""
     found: dict[str, None] = {}  # in their order
     for text in texts:
-        names = (text,) if text in known else _parsed(text)
+        names = (text,) if text in known else _parse_measures(text)
         missing = [name for name in names if name not in known]
         if missing or not names:
             meant = likely(missing[0] if missing else text, known)
@@ -62,7 +62,7 @@ def measures_among(texts: Iterable[str], known: Collection[str], lacking: str, *
 
 
 @cache  # because a list of near names is made for each text that is no measure
-def _parsed(text: str) -> tuple[str, ...]:
+def _parse_measures(text: str) -> tuple[str, ...]:
     for profile in (None, *PROFILES.values()):
         with suppress(ValueError):
             return tuple(map(str, Measure.expand(text, profile)))
@@ -73,7 +73,7 @@ def spelled(measure: str | None, entry: RecordEntry) -> str | None:
     """Return a measure as the record writes it, or as the user wrote it if the record lacks it."""
     if measure is None or measure in entry.manifest.definitions:
         return measure
-    return next((name for name in _parsed(measure) if name in entry.manifest.definitions), measure)
+    return next((name for name in _parse_measures(measure) if name in entry.manifest.definitions), measure)
 
 
 def find_record(text: str, name: str | None, workspace: Workspace) -> str:
@@ -116,7 +116,7 @@ def last_record(name: str, workspace: Workspace) -> Evaluation:
     raise InputError((lost or [no_records(workspace.records, name)])[0])
 
 
-def _lost_among(resolved: Iterable[Resolved]) -> tuple[str, ...]:
+def _list_lost(resolved: Iterable[Resolved]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reason for each in resolved if each.record is not None for reason in each.lost))
 
 
@@ -157,7 +157,7 @@ def unevaluated_since(record: Evaluation, workspace: Workspace) -> tuple[str, ..
     return ()
 
 
-def _record_at(text: str, workspace: Workspace) -> Evaluation:
+def _read_at_path(text: str, workspace: Workspace) -> Evaluation:
     if text.startswith(MLFLOW):
         tracking = Tracking(uri=workspace.tracking_uri or None)
         return read_record(fetch_record(text.removeprefix(MLFLOW), tracking, workspace))
@@ -171,8 +171,8 @@ def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tu
     """Return the record of a reference, and why later damaged records were skipped."""
     parsed = parse_reference(find_record(reference, name, workspace), ())
     if parsed.record in WORDS:
-        return _of_a_word(parsed, name_of_evaluation(name, workspace), workspace)
-    record = _record_at(str(parsed.record), workspace)
+        return _find_by_word(parsed, name_of_evaluation(name, workspace), workspace)
+    record = _read_at_path(str(parsed.record), workspace)
     models = list(record.manifest.models)
     if parsed.model not in (None, *models):
         meant = likely(str(parsed.model), models)
@@ -203,7 +203,7 @@ def source_of_reference(source: str | Path, name: str | None, workspace: Workspa
     return source
 
 
-def _of_a_word(reference: Reference, name: str, workspace: Workspace) -> tuple[Evaluation, tuple[str, ...]]:
+def _find_by_word(reference: Reference, name: str, workspace: Workspace) -> tuple[Evaluation, tuple[str, ...]]:
     last = last_record(name, workspace)
     accepted = config_of(last).parent / ACCEPTED
     models = [reference.model] if reference.model else last.manifest.models
@@ -216,7 +216,7 @@ def _of_a_word(reference: Reference, name: str, workspace: Workspace) -> tuple[E
         listed = ", ".join(f"{model!r} in {path.name}" for path, (model, _) in records.items())
         raise InputError(f"{reference.text}: each model has a different record ({listed}); add #model to choose one")
     ((_, record),) = records.values()
-    return record, _lost_among(resolved)
+    return record, _list_lost(resolved)
 
 
 Pair = tuple[str, str]  # the candidate's model, the base's
@@ -246,9 +246,9 @@ def open_sides(base: str, candidate: str, *, name: str | None, workspace: Worksp
     _refuse_same(base, candidate)
     finder = _Finder(base, candidate, name, workspace)
     candidates = {model: finder.candidate(model) for model in finder.models()}
-    after = _records_of(candidate, candidates)
+    after = _list_records(candidate, candidates)
     bases = {model: finder.base(candidates[model].model, record) for model, record in after.items()}
-    before = _records_of(base, bases)
+    before = _list_records(base, bases)
     pairs: dict[tuple[Path, Path], list[Pair]] = {}
     for model, record in before.items():
         pairs.setdefault((record.path, after[model].path), []).append((candidates[model].model, bases[model].model))
@@ -256,8 +256,8 @@ def open_sides(base: str, candidate: str, *, name: str | None, workspace: Worksp
         tuple(Sides(finder.open(old), finder.open(new), tuple(models)) for (old, new), models in pairs.items()),
         tuple(finder.left_out(candidates, bases)),
         (
-            *skipped(base, _lost_among(bases.values()), next(iter(before.values()))),
-            *skipped(candidate, _lost_among(candidates.values()), next(iter(after.values()))),
+            *skipped(base, _list_lost(bases.values()), next(iter(before.values()))),
+            *skipped(candidate, _list_lost(candidates.values()), next(iter(after.values()))),
         ),
     )
 
@@ -271,7 +271,7 @@ def _refuse_same(base: str, candidate: str) -> None:
         raise InputError(f"{base} and {candidate} {both}; name another one to compare with, such as previous{other}")
 
 
-def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Evaluation]:
+def _list_records(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Evaluation]:
     records = {model: each.record for model, each in resolved.items() if each.record is not None}
     if not records:
         raise InputError(f"{reference}: {next(iter(resolved.values())).reason}")

@@ -137,11 +137,11 @@ def _write_tables(folder: Path, evaluation: Evaluation) -> None:
 
 
 def _finish(manifest: Manifest, folder: Path) -> Manifest:
-    files = {file.name: _described(file) for file in sorted(folder.iterdir())}
+    files = {file.name: _describe_file(file) for file in sorted(folder.iterdir())}
     return manifest.model_copy(update={"finished": datetime.now(UTC).isoformat(), "files": files})
 
 
-def _described(path: Path) -> File:
+def _describe_file(path: Path) -> File:
     data = path.read_bytes()
     return File(size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
@@ -378,7 +378,7 @@ class _RecordScan(Generic[T]):
 def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
     """Read every record of an evaluation, the last night first. Folders that are no records are skipped."""
     ids = records.ids(name)
-    scan = _scanned(records, ids, lambda entry: (entry.manifest.order, look(entry)))
+    scan = _scan_ids(records, ids, lambda entry: (entry.manifest.order, look(entry)))
     if name is not None and not scan.found:
         raise InputError(no_records(records, name, scan.unreadable))
     ordered = sorted(scan.found, key=lambda read: read[0], reverse=True)
@@ -397,16 +397,16 @@ def scan_earlier(
         return begun(evaluation_id) < order[1] and not RecordEntry(records, evaluation_id).is_readable
 
     earlier = filter(is_earlier, order_records(records, name))
-    return _scanned(records, [evaluation_id for _, _, evaluation_id in islice(earlier, most)], look)
+    return _scan_ids(records, [evaluation_id for _, _, evaluation_id in islice(earlier, most)], look)
 
 
 def order_records(records: Records, name: str | None = None) -> list[NightOrder]:
     """Return the positions of the records of an evaluation, or of all, the last night first and the future last."""
-    orders, now = _scanned(records, records.ids(name), lambda entry: entry.order).found, datetime.now(UTC)
+    orders, now = _scan_ids(records, records.ids(name), lambda entry: entry.order).found, datetime.now(UTC)
     return sorted(orders, key=lambda order: rank_night(order, now), reverse=True)
 
 
-def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
+def _scan_ids(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
     def looked(evaluation_id: str) -> tuple[T] | str | None:
         try:
             return (look(RecordEntry(records, evaluation_id)),)

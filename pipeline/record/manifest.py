@@ -375,7 +375,7 @@ def parse_manifest(data: bytes, path: Path) -> Manifest:
         manifest = Manifest.model_validate_json(data)
     except ValidationError as error:
         if any(found["loc"] == ("schema_version",) and found["type"] == "literal_error" for found in error.errors()):
-            schema = _in_one_line(str(json.loads(data)["schema_version"]))
+            schema = _join_lines(str(json.loads(data)["schema_version"]))
             found = f"the record has schema {schema}, and this rankledger reads {SCHEMA_VERSION}"
             raise OtherSchemaError(f"{path}: {found}; install the version that wrote it") from None
         raise InputError(f"{path / MANIFEST}: {finding(error)}; restore the record") from None
@@ -408,9 +408,9 @@ def finding(error: ValidationError) -> str:
     place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"]).lstrip(".")
     reason = first["msg"].removeprefix("Value error, ")
     more = f" (and {error.error_count() - 1:,} more)" if error.error_count() > 1 else ""
-    return _in_one_line(f"{place}: {reason}{more}" if place else f"{reason}{more}")
+    return _join_lines(f"{place}: {reason}{more}" if place else f"{reason}{more}")
 
 
-def _in_one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else "�" for letter in text)
     return shorten(plain, 300)

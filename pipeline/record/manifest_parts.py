@@ -37,7 +37,7 @@ def _path(text: str) -> str:
     return text
 
 
-def _checked(file: InputFile) -> InputFile:
+def _check_file(file: InputFile) -> InputFile:
     digests = [digest for digest in (file.sha256, file.ranges_sha256) if digest is not None]
     if len(digests) != 1 or not re.fullmatch("[0-9a-f]{64}", digests[0]):
         raise ValueError("expected sha256, or else ranges_sha256")
@@ -56,7 +56,7 @@ Number = int | float
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RecordedStats = Annotated[JoinStats, AfterValidator(_counts)]
 PathText = Annotated[str, AfterValidator(_path)]
-Files = tuple[Annotated[InputFile, AfterValidator(_checked), PlainSerializer(_write_file)], ...]
+Files = tuple[Annotated[InputFile, AfterValidator(_check_file), PlainSerializer(_write_file)], ...]
 
 
 class Part(BaseModel):

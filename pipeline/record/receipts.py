@@ -165,7 +165,7 @@ def write_receipt(records: Records, receipt: Receipt | PromotionReceipt | Target
 def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> AbstractContextManager[None]:
     """Lock the delivery of an evaluation on this machine, waiting for another process."""
     busy = f"{evaluation_id}: another process has been delivering it for {seconds:g} s"
-    return hold_lock(records.folder / _lock_of(evaluation_id), busy, seconds)
+    return hold_lock(records.folder / _name_lock(evaluation_id), busy, seconds)
 
 
 def clear_left_behind(records: Records, runs_dir: Path) -> None:
@@ -176,13 +176,13 @@ def clear_left_behind(records: Records, runs_dir: Path) -> None:
 
 
 def _clear_locks(records: Records) -> None:
-    for path in records.folder.glob(_lock_of("*")):
+    for path in records.folder.glob(_name_lock("*")):
         evaluation_id = path.name.removeprefix(".").removesuffix(_LOCK)
         with suppress(LockedError, OSError), one_at_a_time(records, evaluation_id, 0):
             pass  # whoever has the lock deletes it
 
 
-def _lock_of(evaluation_id: str) -> str:
+def _name_lock(evaluation_id: str) -> str:
     return f".{evaluation_id}{_LOCK}"
 
 
@@ -218,7 +218,7 @@ class Claim:
             self.records, self.away, self._seen = self._local, records.describe_error(error), here
         claim = self._seen[1] if self._seen else ClaimFile()
         if records.remote and not self.away and claim.since and not self._is_free(records.remote, claim, here):
-            raise _locked(work, claim)
+            raise _make_locked(work, claim)
         unknown = {*(here[1].evaluations if here else ())} - {*claim.evaluations}  # begun while the store was away
         self.evaluations = tuple(sorted({*claim.evaluations, *unknown})) if unknown else claim.evaluations
 
@@ -250,7 +250,7 @@ class Claim:
             written = remote.replace(self._file, data, seen[0]) if seen else remote.create(self._file, data)
             current = (data, claim) if written else read_claim(self.records, self._file)
             if current and current[1] != claim:  # otherwise only the answer was lost
-                raise _locked(self._work, current[1])
+                raise _make_locked(self._work, current[1])
             self._seen = current
 
 
@@ -286,7 +286,7 @@ def _claim_file(records: Records, file: str, work: str, seconds: float) -> Itera
         except LockedError:
             with suppress(OSError, InputError):
                 if (here := read_claim(Records(records.folder), file)) and here[1].since:
-                    raise _locked(work, here[1]) from None
+                    raise _make_locked(work, here[1]) from None
             raise
         claim = Claim(records, file, work)
         stack.callback(claim.end)
@@ -298,7 +298,7 @@ def read_claim(records: Records, file: str) -> tuple[bytes, ClaimFile] | None:
     return read_json_file(records, file, ClaimFile, "claim on a night or an alias")
 
 
-def _locked(work: str, claim: ClaimFile) -> LockedError:
+def _make_locked(work: str, claim: ClaimFile) -> LockedError:
     since = f" (since {datetime.fromisoformat(claim.since):%H:%M} UTC)" if claim.since else ""
     process = f"process {claim.pid} on {claim.host}{since}"
     return LockedError(f"{work} is already running: {process}; wait until it is done")

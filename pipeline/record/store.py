@@ -294,13 +294,13 @@ class Records:
         if self.remote is None or self.remote.has(f"{path.name}/{MANIFEST}"):
             return False
         manifest = (path / MANIFEST).read_bytes()
-        hashes = _hashes_in(manifest, path)
+        hashes = _read_hashes(manifest, path)
         if hashes is None:
-            raise _damaged(path.name, MANIFEST, self.folder)
+            raise _make_damaged(path.name, MANIFEST, self.folder)
         for name, sha256 in each("Copying the record", hashes.items(), len(hashes), "files"):
             data = read_regular(path / name)
             if hashlib.sha256(data).hexdigest() != sha256:
-                raise _damaged(path.name, name, self.folder)
+                raise _make_damaged(path.name, name, self.folder)
             self.remote.write(f"{path.name}/{name}", data)
         self.remote.write(f"{path.name}/{MANIFEST}", manifest)
         return True
@@ -339,21 +339,21 @@ class Records:
         manifest = remote.read(f"{evaluation_id}/{MANIFEST}")
         if manifest is None:
             return False
-        hashes = _hashes_in(manifest, folder)
+        hashes = _read_hashes(manifest, folder)
         if hashes is None:
-            raise _damaged(evaluation_id, MANIFEST, remote.url)
+            raise _make_damaged(evaluation_id, MANIFEST, remote.url)
         for name, sha256 in each("Fetching a record", hashes.items(), len(hashes), "files"):
             data = remote.read(f"{evaluation_id}/{name}")
             if data is None and not remote.has(f"{evaluation_id}/{MANIFEST}"):
                 return False
             if data is None or hashlib.sha256(data).hexdigest() != sha256:
-                raise _damaged(evaluation_id, name, remote.url)
+                raise _make_damaged(evaluation_id, name, remote.url)
             (folder / name).write_bytes(data)
         (folder / MANIFEST).write_bytes(manifest)
         return True
 
 
-def _hashes_in(manifest: bytes, path: Path) -> Mapping[str, str] | None:
+def _read_hashes(manifest: bytes, path: Path) -> Mapping[str, str] | None:
     try:
         return {name: file.sha256 for name, file in parse_manifest(manifest, path).files.items()}
     except InputError:
@@ -365,7 +365,7 @@ def _refuse_other_than_id(text: str) -> None:
         raise InputError(f"{text!r} is not an evaluation id, <UTC>-<name>-<8 hex>; name the record by its id")
 
 
-def _damaged(evaluation_id: str, name: str, place: str | Path) -> DamagedError:
+def _make_damaged(evaluation_id: str, name: str, place: str | Path) -> DamagedError:
     return DamagedError(errno.EIO, f"{evaluation_id}/{name} differs from what was written; restore it", str(place))
 
 

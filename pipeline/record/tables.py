@@ -103,13 +103,13 @@ def _read_few(data: bytes, types: Mapping[str, Any], measure: str | None) -> lis
         if measure is not None:
             rows = [row for row in rows if from_cell(row[header.index("measure")]) == measure]
         columns = zip(*rows, strict=True) if rows else ([] for _ in types)
-        return [[*map(_parser_of(type_), column)] for type_, column in zip(types.values(), columns, strict=True)]
+        return [[*map(_choose_parser(type_), column)] for type_, column in zip(types.values(), columns, strict=True)]
     except (KeyError, ValueError, csv.Error):
         return None
 
 
 @cache
-def _parser_of(type_: Any) -> Callable[[str], Any]:
+def _choose_parser(type_: Any) -> Callable[[str], Any]:
     if type_ not in _ARROW_TYPES:
         return {word: word for word in get_args(type_)}.__getitem__ if get_origin(type_) is Literal else from_cell
     is_optional = type_ not in (float, int)
@@ -231,10 +231,10 @@ def _detail_line(detail: QueryDetail) -> str:
 
 def query_details_in(data: bytes, path: Path) -> tuple[QueryDetail, ...]:
     """Return the details of queries in the file."""
-    return _typed_in(data, _DetailsFile, path)["queries"]
+    return _read_typed(data, _DetailsFile, path)["queries"]
 
 
-def _typed_in(data: bytes, kind: type[T], path: Path) -> T:
+def _read_typed(data: bytes, kind: type[T], path: Path) -> T:
     try:
         return read_typed(kind, data)
     except ValidationError as error:
@@ -275,7 +275,7 @@ def write_gates(
 
 def gates_in(data: bytes | None, path: Path) -> RecordedGates:
     """Return the verdicts and looks in the file, no verdicts if `data` is None."""
-    return RecordedGates(()) if data is None else _typed_in(data, RecordedGates, path)
+    return RecordedGates(()) if data is None else _read_typed(data, RecordedGates, path)
 
 
 def _plain(value: object) -> object:

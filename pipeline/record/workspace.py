@@ -220,10 +220,10 @@ def open_source(
 def open_config(config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None) -> Opened:
     """Return a config and its plan, with the arguments and errors of `open_source`."""
     loaded = load(config, overrides)
-    return Opened(Path(config), loaded, plan(loaded, _checked(date)), None)
+    return Opened(Path(config), loaded, plan(loaded, _check_date(date)), None)
 
 
-def _checked(date: str | None) -> str | None:
+def _check_date(date: str | None) -> str | None:
     """Return the date that fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`."""
     if date is None:
         return None
@@ -339,14 +339,14 @@ def open_given(
         "name": "in-memory",
         "datasets": {
             dataset: {
-                key: file(("datasets", dataset, key), argument, f"{IN_MEMORY}{argument}", data, _columns_of(key))
+                key: file(("datasets", dataset, key), argument, f"{IN_MEMORY}{argument}", data, _list_columns(key))
                 for key, (argument, data) in roles.items()
             }
         },
         "models": {
             model: {
                 "outputs": file(
-                    ("models", model, "outputs"), argument, f"{IN_MEMORY}outputs/{model}", data, _columns_of(kind)
+                    ("models", model, "outputs"), argument, f"{IN_MEMORY}outputs/{model}", data, _list_columns(kind)
                 )
             }
             for model, (argument, data) in _name_outputs(outputs).items()
@@ -431,7 +431,7 @@ def _is_of_ratings(line: str, own: Mapping[str, Metric]) -> bool:
         return False
 
 
-def _columns_of(role: str) -> tuple[str, ...]:
+def _list_columns(role: str) -> tuple[str, ...]:
     return _TABLES.get(role) or ("query_id", "doc_id", _VALUES[role])
 
 

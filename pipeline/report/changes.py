@@ -87,7 +87,7 @@ def comparison_screen(report: ComparisonReport, *, width: int, colour: bool, eve
         text.add(*_notes(report))
         return str(text)
     overall = [line for line in report.comparisons if line.slice == ALL]
-    primary = [line for line in _changed(report) if line.measure == report.leading.get(line.dataset)]
+    primary = [line for line in _list_changed(report) if line.measure == report.leading.get(line.dataset)]
     primary.sort(key=lambda line: (1.0 if line.p_corrected is None else line.p_corrected, line.model))
     names = [*(["model"] if len(report.pairs) > 1 else []), *(["dataset"] if len(report.leading) > 1 else [])]
     if rows := difference_rows(primary[:_ROWS]):
@@ -168,7 +168,7 @@ def comparison_lines(report: ComparisonReport) -> list[tuple[str, str]]:
     They are followed by slices in which the change differs from the rest, by both records, and by what else differs.
     """
     lines: list[tuple[str, str]] = []
-    changed = [line for line in _changed(report) if line.measure == report.leading.get(line.dataset)]
+    changed = [line for line in _list_changed(report) if line.measure == report.leading.get(line.dataset)]
     for word in ("worse", "better", "unclear"):
         decided = [line for line in changed if (line.decide(1 - report.confidence) or "unclear") == word]
         names = (
@@ -190,7 +190,7 @@ def comparison_lines(report: ComparisonReport) -> list[tuple[str, str]]:
     return [*lines, *(("WARNING", line) for line in report.unlike)]
 
 
-def _changed(report: ComparisonReport) -> list[Comparison]:
+def _list_changed(report: ComparisonReport) -> list[Comparison]:
     """Return the differences on all queries of models that changed."""
     unchanged = {(dataset, model) for dataset, pairs in report.unchanged.items() for model, _ in pairs}
     return [
@@ -211,7 +211,7 @@ def _change_tables(report: ComparisonReport) -> Iterator[Table]:
     for dataset in dict.fromkeys(line.dataset for line in report.comparisons):
         measure = report.leading.get(dataset)
         own = [line for line in report.comparisons if line.dataset == dataset]
-        lines = [line for line in _changed(report) if line.dataset == dataset]
+        lines = [line for line in _list_changed(report) if line.dataset == dataset]
         if lines:
             lines.sort(key=lambda line: line.measure != measure)
             rows = difference_rows(lines)

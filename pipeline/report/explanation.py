@@ -83,10 +83,10 @@ def markdown(explanation: Explanation) -> str:
     """Write the arithmetic of a score in GitHub's Markdown."""
     both = _both(explanation)
     top = ["Both lists:", "", *_top_of_both(*both).in_markdown(), ""] if len(both) > 1 else []
-    return "\n".join([*top, *map(_markdown, both)])
+    return "\n".join([*top, *map(_write_markdown, both)])
 
 
-def _markdown(explanation: Explanation) -> str:
+def _write_markdown(explanation: Explanation) -> str:
     lines = [f"### {plain(_heading(explanation))}", "", plain(_definition(explanation)), ""]
     for table in _lists(explanation):
         lines += [f"The {table.caption}:", "", *table.in_markdown(), ""]
@@ -218,7 +218,7 @@ def _equation(explanation: Explanation) -> str:
 def _notes(explanation: Explanation) -> Iterator[str]:
     conventions = explanation.profile.conventions_of(explanation.measure.metric.name)
     ranked = explanation.measure.metric.input == "judged"
-    yield from _in_the_mean(explanation)
+    yield from _describe_mean(explanation)
     if ranked and not explanation.n_retrieved and not explanation.n_condensed:
         yield "nothing was retrieved" + (" but what is excluded" if explanation.n_excluded else "")
     if explanation.n_excluded:
@@ -239,10 +239,10 @@ def _notes(explanation: Explanation) -> Iterator[str]:
         yield f"a negative grade {meaning} (negative_grades: {conventions.negative_grades})"
     if ranked:
         yield f"conventions: {_profile(explanation)}"
-    yield from _recorded(explanation)
+    yield from _describe_recorded(explanation)
 
 
-def _in_the_mean(explanation: Explanation) -> Iterator[str]:
+def _describe_mean(explanation: Explanation) -> Iterator[str]:
     outcome, measure = explanation.outcome, explanation.measure
     conventions = explanation.profile.conventions
     if outcome.value is None and outcome.counts_as is not None:
@@ -281,7 +281,7 @@ def _profile(explanation: Explanation) -> str:
     return f"{profile.name} with {', '.join(own)}" if own else profile.name
 
 
-def _recorded(explanation: Explanation) -> Iterator[str]:
+def _describe_recorded(explanation: Explanation) -> Iterator[str]:
     recorded = explanation.recorded
     if recorded is not None:
         definition = "" if recorded.same_definition else ", by a definition of another fingerprint"

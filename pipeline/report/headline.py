@@ -80,11 +80,11 @@ class _VerdictWriter:
         verdicts = [line for line in self._evaluation.verdicts if line.effect == effect]
         for group in group_by_cause([line for line in verdicts if (line.dataset, line.model) not in absent]):
             worst, *others = group
-            change = self._change_of(worst)
+            change = self._find_change(worst)
             names = (other.model if other.model != worst.model else name_figure(other) for other in others)
             also = f" (also {list_names(names)})" if others else ""
-            sentences = [f"{list_names(line.gate for line in group)}: {self._judged(worst, change)}{also}."]
-            if worst.outcome == "not comparable" and _shortened(worst.reason) != worst.reason:
+            sentences = [f"{list_names(line.gate for line in group)}: {self._describe_judged(worst, change)}{also}."]
+            if worst.outcome == "not comparable" and _shorten_reason(worst.reason) != worst.reason:
                 sentences.append("Check the values, then accept the record.")
             sentences += self._where_and_whose(worst.dataset, worst.model, change if worst.reference else None)
             yield VerdictLine(WORDS[effect], " ".join(sentences), change)
@@ -126,7 +126,7 @@ class _VerdictWriter:
         }
         for dataset, line in reversed(rejudged.items()):
             where = f" of {_name(dataset)}" if self._has_several else ""
-            new = _shortened(line.reason).removeprefix("judgments changed")
+            new = _shorten_reason(line.reason).removeprefix("judgments changed")
             yield f"Judgments{where} changed since {self._day(line.date, line.reference)}{new}."
 
     def not_compared(self) -> Iterator[str]:
@@ -155,11 +155,11 @@ class _VerdictWriter:
             return VerdictLine("", f"No {what} changed {self._since(primary[0])}.")
         largest = drops[0] if drops else max(primary, key=lambda line: abs(line.difference or 0.0))
         doubt = "" if largest.decision else " (unclear)"
-        sentences = [f"{self._moved(largest)} {self._since(largest)}{doubt}."]
+        sentences = [f"{self._describe_change(largest)} {self._since(largest)}{doubt}."]
         sentences += self._where_and_whose(largest.dataset, largest.model, largest) if drops else ()
         return VerdictLine("", " ".join(sentences), largest)
 
-    def _change_of(self, verdict: Verdict) -> ChangeSince | None:
+    def _find_change(self, verdict: Verdict) -> ChangeSince | None:
         """Return the drop since the record that the verdict compares with, or else since the previous one."""
         subject = verdict.dataset, verdict.model, verdict.measure
         drops = [
@@ -170,11 +170,11 @@ class _VerdictWriter:
         drops.sort(key=lambda line: (not (verdict.reference or "").endswith(line.reference), line.since != "previous"))
         return drops[0] if drops else None
 
-    def _judged(self, verdict: Verdict, change: ChangeSince | None) -> str:
+    def _describe_judged(self, verdict: Verdict, change: ChangeSince | None) -> str:
         """Return the drop that a verdict is about and its limit, or else the reason of the verdict."""
         drop, low, high, limit = verdict.estimate, verdict.ci_low, verdict.ci_high, verdict.limit
         if not verdict.reference or drop is None or drop >= 0 or limit is None or limit >= 0:
-            return _reason(_shortened(verdict.reason))
+            return _reason(_shorten_reason(verdict.reason))
         decimals = self._decimals(verdict.dataset)
         write = partial(tables.figure, decimals=decimals)
         ends = None if low is None or high is None else tables.interval_text(-high, -low, write)
@@ -195,7 +195,7 @@ class _VerdictWriter:
         if owner := self._evaluation.owners.get(model):
             yield f"Owner: {_name(owner)}."
 
-    def _moved(self, line: ChangeSince) -> str:
+    def _describe_change(self, line: ChangeSince) -> str:
         change = line.difference or 0.0
         amount = tables.figure(abs(change), self._decimals(line.dataset))
         subject = self._subject(line.dataset, line.model)
@@ -258,7 +258,7 @@ def _parse_day(text: str) -> date | None:
         return None
 
 
-def _shortened(reason: str) -> str:
+def _shorten_reason(reason: str) -> str:
     """Return the change of inputs at the start of a reason, or else the whole reason."""
     change = re.match(r"[a-z ]+ changed( \([\d,]+ pairs? new\))?(?= since )", reason)
     return change[0] if change else reason

@@ -67,11 +67,11 @@ def data_notes(evaluation: Evaluation) -> Iterator[str]:
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
-    yield from _undefined(evaluation, n_queries)
+    yield from _count_undefined(evaluation, n_queries)
     yield from map(str, evaluation.data_warnings)
 
 
-def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator[str]:
+def _count_undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator[str]:
     judged = {dataset for (dataset, _), quality in evaluation.quality.items() if quality.judged_at_10 is not None}
     for dataset, measure in evaluation.leading.items():
         own = (line for line in evaluation.estimates if line.dataset == dataset and line.measure == measure)

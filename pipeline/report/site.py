@@ -201,7 +201,7 @@ def _with_link_back(page: bytes, name: str) -> bytes:
 
 
 def _read(entry: RecordEntry) -> SiteRecord:
-    manifest, evaluation = entry.manifest, _evaluation_in(entry.record)
+    manifest, evaluation = entry.manifest, _load_evaluation(entry.record)
     figures = tuple(
         line for line in evaluation.estimates if line.slice == ALL and evaluation.leading[line.dataset] == line.measure
     )
@@ -230,18 +230,18 @@ def _read(entry: RecordEntry) -> SiteRecord:
         commit=git.commit if git else None,
         page_size=page.size if page else None,
         owners=manifest.owners,
-        datasets={name: _measured(manifest, name, measure) for name, measure in evaluation.leading.items()},
+        datasets={name: _describe_measure(manifest, name, measure) for name, measure in evaluation.leading.items()},
         figures=figures,
         failures=tuple(failures.values()),
     )
 
 
-def _evaluation_in(record: Evaluation) -> Evaluation:
+def _load_evaluation(record: Evaluation) -> Evaluation:
     tables = {name: record.tables[name] for name in ("estimates", "verdicts", "changes")}
     return replace(record, tables=Tables(tables))
 
 
-def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
+def _describe_measure(manifest: Manifest, name: str, measure: str) -> SiteDataset:
     direction = manifest.definitions_for(name)[measure].direction
     return SiteDataset(measure, direction, manifest.comparability(name, measure))
 

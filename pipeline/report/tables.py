@@ -447,7 +447,7 @@ def measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[K
         key: MeasureColumn(
             *key,
             direction=evaluation.directions[key[2]],
-            estimates=_ranked(own, evaluation.directions[key[2]]),
+            estimates=_rank_models(own, evaluation.directions[key[2]]),
             comparisons=comparisons.get(key, ()),
             alpha=1 - evaluation.confidence,
         )
@@ -463,7 +463,7 @@ def group_by_key(lines: Iterable[Line]) -> dict[Key, list[Line]]:
     return groups
 
 
-def _ranked(lines: Iterable[Estimate], direction: str) -> dict[str, Estimate]:
+def _rank_models(lines: Iterable[Estimate], direction: str) -> dict[str, Estimate]:
     sign = 1 if direction == "lower" else -1
     ordered = sorted(lines, key=lambda line: math.inf if line.estimate is None else sign * line.estimate)
     return {line.model: line for line in ordered}

@@ -234,13 +234,13 @@ def notebook_leaderboard(evaluation: Evaluation) -> str:
     paragraph = Markup("<p>{}</p>")
     parts = [
         paragraph.format(Markup("<br>").join(lines[:_NOTEBOOK_CAUSES])),
-        *(_in_html(tables.board_table(board, _NOTEBOOK_MEASURES, most=_NAME), _NOTEBOOK_MODELS) for board in boards),
+        *(_write_html(tables.board_table(board, _NOTEBOOK_MEASURES, most=_NAME), _NOTEBOOK_MODELS) for board in boards),
         *(paragraph.format(short_text(line, _NOTEBOOK_LINE)) for line in _notebook_lines(evaluation, boards)),
     ]
     return str(Markup('<div style="overflow-x:auto">\n{}\n</div>').format(Markup("\n").join(parts)))
 
 
-def _in_html(table: Table, most: int) -> Markup:
+def _write_html(table: Table, most: int) -> Markup:
     styles = [_NUMBER_STYLE if column.kind == "number" else _TEXT_STYLE for column in table.columns]
     heads = map(Markup('<th scope="col" style="{}">{}</th>').format, styles, table.headers)
     rows = []

@@ -33,7 +33,9 @@ def partial_beside(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside a path. Delete the file or folder afterwards if it remains."""
     _clear_once(path.parent.absolute())
     name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
-    partial = path.with_name(f".{name}.{_host()}-{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(4)}.partial")
+    partial = path.with_name(
+        f".{name}.{_host()}-{os.getpid()}-{_read_start(os.getpid())}-{secrets.token_hex(4)}.partial"
+    )
     try:
         yield partial
     finally:
@@ -111,7 +113,7 @@ def _is_abandoned(path: Path) -> bool:
     found = _PARTIAL.fullmatch(path.name)
     if found is None:
         return False
-    start = _start_of(int(found["pid"])) if found["host"] == _host() else None
+    start = _read_start(int(found["pid"])) if found["host"] == _host() else None
     if start is not None:
         return start != found["start"]
     with suppress(FileNotFoundError):
@@ -139,7 +141,7 @@ def _host() -> str:
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
 
 
-def _start_of(pid: int) -> str | None:
+def _read_start(pid: int) -> str | None:
     """Return the start of a process, `gone`, or None if unknown. Process ids are reused."""
     if sys.platform != "linux":
         return "0" if pid == os.getpid() else _sign_of_life(pid)

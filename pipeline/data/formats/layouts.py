@@ -130,7 +130,7 @@ def recognise_names(
         others = [name for name in found if name not in ids.values()]
         if {*ids.values()} <= {*found} and all(means(name, "time") for name in others):
             return pairs, None, f"read as pairs of grade 1: {columns_line(ids)}"
-    tool, known = _of_pair(absent, found) if is_pair else _of_single(columns, absent, found)
+    tool, known = _match_pair(absent, found) if is_pair else _match_single(columns, absent, found)
     if is_pair and not known:
         known = _unmistakable([column for column in absent if column != "score" or RANK not in found], found)
         tool = _NAMED if known else ""
@@ -145,7 +145,7 @@ def recognise_names(
     return {**known, **names}, RANK if by_rank else value, remark
 
 
-def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
+def _match_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
     tools = [tool for tool in _TOOLS if {tool[1][column] for column in _IDS} <= set(found)] if absent else []
     if len(tools) != 1:
         return "", {}
@@ -164,7 +164,7 @@ def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, st
     return meant
 
 
-def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
+def _match_single(columns: Sequence[str], absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
     ours = columns[0]
     if [*columns] != [*absent] or ours not in _IDS:
         return "", {}
@@ -216,10 +216,10 @@ def plain_name(name: str) -> str:
 
 def columns_line(names: Mapping[str, str]) -> str:
     """Return names as in a config, such as `columns: {query_id: user_id}`."""
-    return f"columns: {{{', '.join(f'{ours}: {_quoted(name)}' for ours, name in names.items())}}}"
+    return f"columns: {{{', '.join(f'{ours}: {_quote_name(name)}' for ours, name in names.items())}}}"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     if len(name) > _LONGEST:
         return "…"
     return name if re.fullmatch(r"…|\d+|[A-Za-z_][\w.:-]*(?<!:)", name) else json.dumps(name, ensure_ascii=False)
@@ -245,7 +245,7 @@ def recognise_fields(
     value = columns[-1] if len(columns) > len(_IDS) else ""
     texts = [line.decode("utf-8", "replace") for line in lines if line.strip() and not line.startswith(b"#")]
     separator = "::" if texts and len(texts[0].split("::")) > len(_IDS) else ""
-    if not tsv and (numbered := _numbered(value, names, separator)):
+    if not tsv and (numbered := _number_fields(value, names, separator)):
         return numbered
     rows = [text.split(separator or None) for text in texts]
     tabbed = [[field.strip() for field in text.split("\t") if field.strip()] for text in texts]
@@ -254,24 +254,24 @@ def recognise_fields(
         rows = tabbed  # ids may hold blanks
     size = len(rows[0]) if rows else 0
     is_even = all(len(row) == size for row in rows)
-    if is_even and size == _TIMED and (fields := _of_four(path, value, rows, separator, tsv=tsv)):
+    if is_even and size == _TIMED and (fields := _match_four(path, value, rows, separator, tsv=tsv)):
         return fields
     _refuse_item_lists(path, value, rows)
     if not is_even:
         return None
     if size == len(_IDS) and not value and not tsv:  # the header of a table has two fields, too
-        return _of_fields(_IDS, value, separator, _PLAIN, tsv=tsv)
+        return _make_fields(_IDS, value, separator, _PLAIN, tsv=tsv)
     if size == len(_IDS) + 1 and all(is_number(row[-1]) for row in rows):
         value = _third(path, value, rows, tsv=tsv)
         noted = "by rank" if value == RANK else _PLAIN
-        return _of_fields((*_IDS, value or "value"), value, separator, noted, tsv=tsv)
+        return _make_fields((*_IDS, value or "value"), value, separator, noted, tsv=tsv)
     place = {"relevance": 3, "score": 4, RANK: 3}.get(value)
     if tsv and place is not None and size in (_TIMED, 6) and (size == 6) == (value != "relevance"):
         return ((), value, "", "read as TREC text: format: trec") if is_number(rows[0][place]) else None
     return None
 
 
-def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | None:
+def _number_fields(value: str, names: Mapping[str, str], separator: str) -> Fields | None:
     value = RANK if value == "score" and value not in names and RANK in names else value
     wanted = [*_IDS, value] if value else [*_IDS]
     numbers = {names[name]: name for name in wanted if re.fullmatch("[1-9][0-9]?", names.get(name, ""))}
@@ -281,16 +281,16 @@ def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | 
     return tuple(numbers.get(str(place), f"field {place}") for place in range(1, last + 1)), value, separator, ""
 
 
-def _of_four(path: str, value: str, rows: Sequence[Sequence[str]], separator: str, *, tsv: bool) -> Fields | None:
+def _match_four(path: str, value: str, rows: Sequence[Sequence[str]], separator: str, *, tsv: bool) -> Fields | None:
     are_rated = all(is_number(row[2]) and float(row[2]) <= _GREATEST for row in rows)
     are_timed = all(is_number(row[3]) and float(row[3]) > _EARLIEST for row in rows)
     if value in ("", "relevance", "rating") and are_rated and are_timed:
-        return _of_fields((*_IDS, value or "rating", "timestamp"), value, separator, "as files of MovieLens", tsv=tsv)
+        return _make_fields((*_IDS, value or "rating", "timestamp"), value, separator, "as files of MovieLens", tsv=tsv)
     if value not in ("relevance", "score", RANK) or not _is_ranked(rows):
         return None
     if value == "relevance":
         raise InputError(_LIKE_RANKING.format(path))
-    return _of_fields((*_IDS, RANK, "score"), value, separator, _PLAIN, tsv=tsv)
+    return _make_fields((*_IDS, RANK, "score"), value, separator, _PLAIN, tsv=tsv)
 
 
 def _is_ranked(rows: Sequence[Sequence[str]]) -> bool:
@@ -345,7 +345,7 @@ def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -
     return value
 
 
-def _of_fields(fields: tuple[str, ...], value: str, separator: str, noted: str, *, tsv: bool) -> Fields:
+def _make_fields(fields: tuple[str, ...], value: str, separator: str, noted: str, *, tsv: bool) -> Fields:
     places = {name: str(fields.index(name) + 1) for name in (*_IDS, value) if name}
     form = "format: trec, " if tsv else ""
     return fields, value, separator, f"read {noted}: {form}{columns_line(places)}"

@@ -49,20 +49,20 @@ def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False
     if isinstance(data, Mapping | list) and (data or columns[: len(_PAIR)] == _PAIR):
         found = find_columns(data, columns, {}) if data else None
         if found is not None:
-            return InMemory(name, _table_of(name, found, columns), recorded)
+            return InMemory(name, _build_table(name, found, columns), recorded)
         if columns[: len(_PAIR)] == _PAIR:
             return InMemory(name, data, recorded)
     raise InputError(f"{name}: found {_kind(data)}; give {_takes(columns)}")
 
 
-def _table_of(name: str, found: Mapping[Any, Sequence[Any]], columns: Sequence[str]) -> pa.Table:
+def _build_table(name: str, found: Mapping[Any, Sequence[Any]], columns: Sequence[str]) -> pa.Table:
     """Return the columns as a table. A set may hold documents of grade 1."""
     is_ranked = columns[len(_PAIR) :] not in ((), ("relevance",))
-    cells = {str(column): [_ordered(name, cell, is_ranked) for cell in own] for column, own in found.items()}
+    cells = {str(column): [_sort_set(name, cell, is_ranked) for cell in own] for column, own in found.items()}
     return pa.table({column: _array(name, column, own) for column, own in cells.items()})
 
 
-def _ordered(path: str, cell: Any, is_ranked: bool) -> Any:
+def _sort_set(path: str, cell: Any, is_ranked: bool) -> Any:
     if isinstance(cell, Set) and is_ranked:
         raise InputError(f"{path}: a set has no order. Use a list")
     return sorted(cell, key=str) if isinstance(cell, Set) else cell
@@ -162,7 +162,7 @@ def _parse(part: FilePart) -> pa.Table:
         if part.kind.ids != _PAIR or part.kind.value == "rank":
             wanted = ", ".join(part.kind.columns)
             raise InputError(f"{part.path}: {_kind(data)} cannot hold {wanted}; give a data frame or Arrow table")
-        columns = _of_mapping(part, data) if isinstance(data, Mapping) else _of_tuples(part, data)
+        columns = _read_mapping(part, data) if isinstance(data, Mapping) else _read_tuples(part, data)
         table = pa.Table.from_arrays(columns, names=list(part.kind.columns))
         wanted_names(replace(part, names={}), table.schema)
         return rows_of(part, table)
@@ -182,13 +182,13 @@ def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
     cells = frame[names[0]].to_numpy() if is_plain and len(names) > 1 else np.empty(0, dtype=object)
     coded = None
     with suppress(pa.ArrowException, TypeError, ValueError):  # which the column says below
-        coded = _runs_of(cells)
+        coded = _encode_runs(cells)
     if coded is None:
-        return _arrow_of(part, frame)
-    return _arrow_of(part, frame.iloc[:, 1:]).add_column(0, names[0], coded)
+        return _convert_frame(part, frame)
+    return _convert_frame(part, frame.iloc[:, 1:]).add_column(0, names[0], coded)
 
 
-def _runs_of(cells: npt.NDArray[np.object_]) -> pa.DictionaryArray | None:
+def _encode_runs(cells: npt.NDArray[np.object_]) -> pa.DictionaryArray | None:
     """Return texts as codes, each run made into Arrow's text once. None for other cells."""
     if not (len(cells) and isinstance(cells[0], str)):
         return None
@@ -220,16 +220,16 @@ def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
             found[name] = (name,)
             continue
         with suppress(InputError):
-            found |= chains_of(_arrow_of(part, _without_sets(part.path, first, is_ranked=False)).schema)
+            found |= chains_of(_convert_frame(part, _without_sets(part.path, first, is_ranked=False)).schema)
     return found
 
 
 def _without_sets(path: str, frame: Any, *, is_ranked: bool) -> Any:
     names = [name for name in frame if frame[name].dtype.kind == "O"]
-    return frame.assign(**{name: [_ordered(path, cell, is_ranked) for cell in frame[name]] for name in names})
+    return frame.assign(**{name: [_sort_set(path, cell, is_ranked) for cell in frame[name]] for name in names})
 
 
-def _arrow_of(part: FilePart, frame: Any) -> pa.Table:
+def _convert_frame(part: FilePart, frame: Any) -> pa.Table:
     if part.lists:
         is_ranked = part.kind.value not in (None, "relevance") or "value" in part.lists
         frame = _without_sets(part.path, frame, is_ranked=is_ranked)
@@ -241,7 +241,7 @@ def _arrow_of(part: FilePart, frame: Any) -> pa.Table:
         raise
 
 
-def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
+def _read_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
     value = part.kind.value
     others = [query for query, documents in data.items() if not isinstance(documents, Mapping)]
     for query in sorted(others, key=lambda each: isinstance(data[each], list | tuple | Set | np.ndarray))[:1]:
@@ -259,7 +259,7 @@ def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
     return [*pairs, _numbers(part, [number for _, documents in queries for number in documents.values()])]
 
 
-def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
+def _read_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
     wanted = len(part.kind.columns)
     for row, found in enumerate(rows):
         n_fields = wanted if hasattr(found, "_fields") else None

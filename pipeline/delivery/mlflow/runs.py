@@ -81,7 +81,7 @@ def build_runs(record: Evaluation, *, max_metrics: int, note: str) -> tuple[Run,
     The evaluation's own run is last. Runs start a millisecond apart, because MLflow lists the most recent start first.
     """
     manifest = record.manifest
-    failures, replicates = manifest.not_evaluated, _replicates_of(manifest)
+    failures, replicates = manifest.not_evaluated, _list_replicates(manifest)
     known = failures.keys() | manifest.tasks.keys()
     tasks = [
         (*task, *replicate)
@@ -102,7 +102,7 @@ def build_runs(record: Evaluation, *, max_metrics: int, note: str) -> tuple[Run,
     return (*models, _evaluation_run(record, last, metrics, note))
 
 
-def _replicates_of(manifest: Manifest) -> dict[tuple[str, str], list[tuple[str]]]:
+def _list_replicates(manifest: Manifest) -> dict[tuple[str, str], list[tuple[str]]]:
     found = {task: [(output.replicate,) for output in own if output.replicate] for task, own in manifest.tasks.items()}
     for failure in manifest.failures:
         if failure.replicate and (failure.dataset, failure.model) in found:
@@ -134,7 +134,7 @@ def _evaluation_run(record: Evaluation, start: int, metrics: RecordMetrics, note
     if failed:
         tags[FAILED] = "gates"
     if note:
-        tags["mlflow.note.content"] = _shortened(note)
+        tags["mlflow.note.content"] = _shorten_note(note)
     return Run(
         experiment=manifest.name,
         name=_name(manifest, manifest.name),
@@ -186,7 +186,7 @@ def _history(manifest: Manifest, run: Run, task: tuple[str, str]) -> Run:
 
 def _failed_run(record: Evaluation, task: tuple[str, str], start: int, reason: str) -> Run:
     verbatim = reason.replace("\n", "\n    ")  # Markdown would take `_` and `*` in a path for emphasis
-    note = _shortened(f"Not evaluated:\n\n    {verbatim}")
+    note = _shorten_note(f"Not evaluated:\n\n    {verbatim}")
     tags = {FAILED: "output", "rankledger.failure": reason, "mlflow.note.content": note}
     return replace(_task_run(record, task, start, tags), failed=True)
 
@@ -284,7 +284,7 @@ def _inputs(datasets: Mapping[str, Dataset]) -> tuple[dict[str, str], ...]:
     return tuple(inputs)
 
 
-def _shortened(note: str) -> str:
+def _shorten_note(note: str) -> str:
     if len(note) <= TAG_LIMIT:
         return note
     ending = "\n\n… cut here; the record has the full text."

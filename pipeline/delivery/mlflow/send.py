@@ -210,11 +210,11 @@ class Sender:
         several = {task: runs for task, runs in found.items() if len(runs) > 1}
         for counting, *others in several.values():
             for other in others:
-                self._copy_points(other, _id_of(counting))
+                self._copy_points(other, _read_id(counting))
         if several:
             _check_unchanged(several, find())
             for counting, *others in several.values():
-                delete_ghosts(self._client, others, _id_of(counting))
+                delete_ghosts(self._client, others, _read_id(counting))
         self._each(lambda history: self._log_history(history, found[history.task][0]), histories)
         _check_unchanged(found, find())
 
@@ -255,11 +255,11 @@ class Sender:
                     continue
                 found[tuple(tags[key] for key in (DATASET, MODEL, REPLICATE) if key in tags) or None].append(run)
             token = page.token or ""
-        return {task: sorted(runs, key=_id_of) for task, runs in found.items()}
+        return {task: sorted(runs, key=_read_id) for task, runs in found.items()}
 
     def _choose(self, found: Sequence[FoundRun]) -> str:
         counting, *ghosts = found
-        run_id = _id_of(counting)
+        run_id = _read_id(counting)
         delete_ghosts(self._client, ghosts, run_id)
         if counting.info.lifecycle_stage == "deleted" or counting.info.status not in ("RUNNING", "SCHEDULED"):
             self._ended[run_id] = counting
@@ -306,17 +306,17 @@ class Sender:
     def _sweep(self, search: str, ids: Mapping[Task, str]) -> None:
         """Mark runs that appeared meanwhile, because a server may be late with a request that was given up."""
         for task, runs in self._find(f"{search} AND attributes.status = 'RUNNING'", deleted=True).items():
-            if any(_id_of(run) < ids[task] for run in runs):
+            if any(_read_id(run) < ids[task] for run in runs):
                 raise ConflictError(ids[task])
-            delete_ghosts(self._client, [run for run in runs if _id_of(run) != ids[task]], ids[task])
+            delete_ghosts(self._client, [run for run in runs if _read_id(run) != ids[task]], ids[task])
 
     def _log_history(self, history: Run, run: FoundRun) -> None:
         from mlflow.entities import Metric
 
         points = [Metric(key, value, history.end, history.step) for key, value in history.metrics.items()]
-        self._log_points(points, _id_of(run))
+        self._log_points(points, _read_id(run))
         if run.info.status == "RUNNING":  # as it is created
-            self._client.set_terminated(_id_of(run), "FINISHED", history.end)
+            self._client.set_terminated(_read_id(run), "FINISHED", history.end)
 
     def _copy_points(self, source: FoundRun, target: str) -> None:
         from mlflow.entities import Metric
@@ -324,7 +324,7 @@ class Sender:
         points = [
             Metric(point.key, point.value, point.timestamp, point.step)
             for key in source.data.metrics
-            for point in self._client.get_metric_history(_id_of(source), key)
+            for point in self._client.get_metric_history(_read_id(source), key)
         ]
         self._log_points(points, target)
 
@@ -370,11 +370,11 @@ def delete_ghosts(client: MlflowClient, ghosts: Iterable[FoundRun], counting: st
 
 def _check_unchanged(expected: _Found, found: _Found) -> None:
     for task, (run, *_) in expected.items():
-        if task not in found or _id_of(found[task][0]) != _id_of(run):
-            raise ConflictError(_id_of(run))
+        if task not in found or _read_id(found[task][0]) != _read_id(run):
+            raise ConflictError(_read_id(run))
 
 
-def _id_of(run: Any) -> str:
+def _read_id(run: Any) -> str:
     return str(run.info.run_id)
 
 

@@ -264,11 +264,13 @@ def _list_tables(pair: PairedScores, detail: QueryDetail, name: str) -> Iterator
     heads = zip(names, ("grade before", "grade after"), strict=True)
     columns = (Column("rank"), *(column for name, grade in heads for column in (Column(name, "name"), Column(grade))))
     places = range(max(len(listed or ()) for listed in lists))
-    rows = tuple((f"{place + 1}", *(cell for listed in lists for cell in _listed(listed, place))) for place in places)
+    rows = tuple(
+        (f"{place + 1}", *(cell for listed in lists for cell in _make_listed(listed, place))) for place in places
+    )
     yield Table(name, f"First documents of {isolated(short_text(detail.query_id))}", columns, (Group(rows),))
 
 
-def _listed(listed: Sequence[ListedDocument] | None, place: int) -> tuple[str | Cell, Cell]:
+def _make_listed(listed: Sequence[ListedDocument] | None, place: int) -> tuple[str | Cell, Cell]:
     if listed is None or place >= len(listed):
         return "", Cell("")
     document = listed[place]
@@ -310,7 +312,7 @@ def query_chart(pair: PairedScores) -> Chart | None:
 
     Of more than 500 queries, the largest changes and an evenly spaced sample of the others are drawn.
     """
-    drawn = _chosen(pair)
+    drawn = _choose_queries(pair)
     if not len(drawn):
         return None
     names = f"{short(pair.model)} against {short(pair.baseline, 40)}"
@@ -346,7 +348,7 @@ def _largest_changes(pair: PairedScores) -> list[str]:
     return [f"Largest changes: {'; '.join(changes)}."] if changes else []
 
 
-def _chosen(pair: PairedScores) -> npt.NDArray[np.intp]:
+def _choose_queries(pair: PairedScores) -> npt.NDArray[np.intp]:
     defined = np.flatnonzero(np.isfinite(pair.change))
     if len(defined) <= _MOST_QUERIES:
         return defined
