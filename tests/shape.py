@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 170,
-    "lines": 54_300,
-    "code": 38_500,
-    "docstrings": 7_200,
-    "records": 272,
+    "lines": 53_719,
+    "code": 38_083,
+    "docstrings": 7_012,
+    "records": 269,
     "mirrored": 11,
     "cycle": 0,
     "upward": 0,
-    "closure": 124,
+    "closure": 123,
     "parameters": 14,
-    "test_lines": 74_500,
+    "test_lines": 73_664,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
