@@ -456,7 +456,10 @@ def _finish(evaluation: Evaluation, shown: ReportOptions) -> None:
             terminal.print_text("\n".join([screen.rstrip(), *map(one_line, evaluation.promotions)]))
         elif code != terminal.DONE:
             lines = (line for line in verdict_lines(evaluation) if line.word not in (BEST, WORDS["pass"]))
-            terminal.print_lines(*map(str, lines))
+            words = {WORDS["fail"]: "failed"}
+            terminal.print_remark(
+                *(f"{evaluation.name} {words.get(line.word, line.word.lower())}: {line.text}" for line in lines)
+            )
         _print_remarks(evaluation)
         for reason in evaluation.unsent:
             terminal.print_remark(f"alert not sent: {reason}; `rankledger sync` sends it")

@@ -337,8 +337,8 @@ def test_with_every_output_missing_there_is_no_record(run_cli, config, tmp_path,
     assert not (tmp_path / "runs" / "mlflow.db").exists()
 
     outcome = run_cli("evaluate", str(config), "--no-tracking", "--quiet", "--junit", "gates.xml")
-    assert (outcome.code, outcome.err) == (4, "")
-    assert [line.split()[0] for line in outcome.out.splitlines()] == ["INCOMPLETE", "INCOMPLETE"]
+    assert (outcome.code, outcome.out) == (4, "")
+    assert [line.split()[1] for line in outcome.err.splitlines()] == ["incomplete:", "incomplete:"]
     assert 'tests="2" failures="2"' in (tmp_path / "gates.xml").read_text(encoding="utf-8")
 
 

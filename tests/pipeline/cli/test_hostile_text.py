@@ -73,8 +73,8 @@ def test_ids_and_paths_of_inputs(run_cli: Command, config, tmp_path, text):
     changed = exact | {"extends": "config.yaml", "models": {"bm25": {"outputs": {"web": f"{text}.tsv"}}}}
     path.write_text(json.dumps(changed), encoding="utf-8")
     code, out, err = checked(run_cli("evaluate", str(path), "--no-tracking", "--quiet"))
-    assert (code, err) == (4, "")
-    assert out.count("\n") == 1
+    assert (code, out) == (4, "")
+    assert err.count("\n") == 1
 
     judged = {"datasets": {"web": {"judgments": f"{text}.qrels.tsv"}}}
     twice = f"query_id\tdoc_id\trelevance\n{word}\t{word}\t1\n{word}\t{word}\t1\n"

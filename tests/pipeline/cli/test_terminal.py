@@ -106,11 +106,11 @@ def test_quiet_leaves_json_errors_and_the_verdict_of_a_failure(piped):
     failed = piped(*EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
     assert failed.code == 4
     missing = "override models.bm25.outputs: file not found: none.txt; check the path"
-    assert failed.out == f"INCOMPLETE bm25 on web was not evaluated: {missing}\n"
+    assert (failed.out, failed.err) == ("", f"generated incomplete: bm25 on web was not evaluated: {missing}\n")
     gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
     fallen = piped(*EVALUATE, *ONE, "--quiet", "--set", gate)
-    assert re.fullmatch(r"FAIL floor: ap of bm25 is .*\n", fallen.out)
-    assert fallen.err == ""
+    assert re.fullmatch(r"generated failed: floor: ap of bm25 is .*\n", fallen.err)
+    assert fallen.out == ""
     validated = piped("validate", "none.yaml", "-q")
     assert (validated.code, validated.out, validated.err.count("\n")) == (2, "", 1)
 
