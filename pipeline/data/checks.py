@@ -75,8 +75,8 @@ def rename_by_content(contents: Mapping[str, str], known: Mapping[str, str]) -> 
     ids = {query: free[contents[query]].pop(0) for query in moved if free.get(contents[query])}
     if not (differing and ids):
         return {}, len(differing)
-    taken = {*known}
-    others = {query: f"{query} ({contents[query]})" for query in moved if query not in ids and query in taken}
+    used = {*known}
+    others = {query: f"{query} ({contents[query]})" for query in moved if query not in ids and query in used}
     return ids | others, len(differing)
 
 
@@ -98,19 +98,19 @@ def refuse_other_queries(
     places = ((bisect_left(theirs, query_id), query_id) for query_id in ours)  # the first is found as a rule
     if any(place < len(theirs) and theirs[place] == query_id for place, query_id in places):
         return
-    found = f"{none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
+    problem = f"{none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
     others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
-    raise InputError(mismatch(path, found, ours, theirs.tolist(), others))
+    raise InputError(mismatch(path, problem, ours, theirs.tolist(), others))
 
 
 def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
     """Reject predictions of which none has a rating, though some of their queries have ratings."""
-    ours, theirs = _distinct(_documents(predictions, ratings)), _distinct(ratings.rows.doc_ids)
-    found = f"{none_of(len(predictions.query_codes), 'predictions')} has a rating"
-    if set(ours).isdisjoint(theirs):
-        raise InputError(mismatch(predictions.path, found, ours, theirs, "the ratings have"))
+    predicted, rated = _distinct(_documents(predictions, ratings)), _distinct(ratings.rows.doc_ids)
+    problem = f"{none_of(len(predictions.query_codes), 'predictions')} has a rating"
+    if set(predicted).isdisjoint(rated):
+        raise InputError(mismatch(predictions.path, problem, predicted, rated, "the ratings have"))
     remedy = "its queries and documents are rated, but not together; predict the pairs of the test data"
-    raise InputError(f"{predictions.path}: {found}: {remedy}, {ALLOW_NO_OVERLAP}")
+    raise InputError(f"{predictions.path}: {problem}: {remedy}, {ALLOW_NO_OVERLAP}")
 
 
 def find_unmatched(
@@ -122,15 +122,15 @@ def find_unmatched(
         documents = concatenate([documents, _documents(rows, judgments)]).unique()
     if not len(documents) or any_in(documents, concatenate([judged, catalogue.ids])):
         return None
-    found = f"{none_of(len(documents), 'documents')} is judged"
-    refusal = mismatch(ranges.path, found, _distinct(documents), _distinct(judged), "the judgments have")
+    problem = f"{none_of(len(documents), 'documents')} is judged"
+    refusal = mismatch(ranges.path, problem, _distinct(documents), _distinct(judged), "the judgments have")
     return refusal, documents
 
 
 def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
     """Return an id of each side that would match if written alike, and the action. None if no way matches any."""
-    found = _likely_pairs([("", text) for text in ours], [("", text) for text in theirs])
-    return found and (*found[0][0], found[1])
+    matches = _likely_pairs([("", text) for text in ours], [("", text) for text in theirs])
+    return matches and (*matches[0][0], matches[1])
 
 
 def _likely_pairs(ours: _Grouped, theirs: _Grouped) -> tuple[list[tuple[str, str]], str] | None:
@@ -150,16 +150,16 @@ def look_alikes(unmatched: Sequence[str], judgments: Judgments, hits: Hits) -> s
     """Return a warning on queries and documents that match nothing, but would if written otherwise."""
     pairs = [(query, document) for text in unmatched for query, mark, document in [text.partition("\0")] if mark]
     queries = [text for text in unmatched if "\0" not in text]
-    own = judgments.query_ids[hits.n_retrieved == 0].tolist()
-    found = [similar_ids(queries, own, "queries", "without output", len(hits.n_retrieved) - len(own))]
+    unanswered = judgments.query_ids[hits.n_retrieved == 0].tolist()
+    notes = [similar_ids(queries, unanswered, "queries", "without output", len(hits.n_retrieved) - len(unanswered))]
     places = judgments.find([*dict.fromkeys(query for query, _ in pairs)])
     retrieved = [hits.judgment_rows[hits.ends[place] - hits.n_hits[place] : hits.ends[place]] for place in places]
     rows = judgments.rows_of(places)[:_THEIRS]
     rows = rows[~np.isin(rows, np.concatenate([*retrieved, rows[:0]]))]
-    of = judgments.query_ids[judgments.queries_of(rows)].tolist()
-    judged = [*zip(of, judgments.rows.take_doc_ids(rows).to_pylist(), strict=True)] if len(rows) else []
-    found.append(_similar(pairs, judged, "documents", "that are not retrieved", int(hits.n_hits.sum())))
-    return " ".join(filter(None, found))
+    query_of = judgments.query_ids[judgments.queries_of(rows)].tolist()
+    judged = [*zip(query_of, judgments.rows.take_doc_ids(rows).to_pylist(), strict=True)] if len(rows) else []
+    notes.append(_similar(pairs, judged, "documents", "that are not retrieved", int(hits.n_hits.sum())))
+    return " ".join(filter(None, notes))
 
 
 def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: str, n_matching: int) -> str:
@@ -168,34 +168,34 @@ def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: s
 
 
 def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matching: int) -> str:
-    found = _likely_pairs(ours, theirs) if n_matching and ours and theirs else None
+    matches = _likely_pairs(ours, theirs) if n_matching and ours and theirs else None
     by_chance = max(_AFFIXED, _BY_CHANCE * n_matching)  # `a` and `a.b` may both be ids
-    if found is None or (len(found[0]) < by_chance and "the prefix" in found[1]):
+    if matches is None or (len(matches[0]) < by_chance and "the prefix" in matches[1]):
         return ""
-    (one, other), remedy = found[0][0], _spell_out(found[1])
+    (text, other), remedy = matches[0][0], _spell_out(matches[1])
     like = f"look like judged ones {absent}, such as '{_spell_out(other[:_SHOWN])}' ({n_matching:,} match as they are)"
-    return f"{len(found[0]):,} {what} such as '{_spell_out(one[:_SHOWN])}' {like}. {remedy[:1].upper()}{remedy[1:]}."
+    return f"{len(matches[0]):,} {what} such as '{_spell_out(text[:_SHOWN])}' {like}. {remedy[:1].upper()}{remedy[1:]}."
 
 
 def small_overlap(
     n_queries: int, quality: JoinStats, others: Iterable[JoinStats], *, n_judged: int | None = None
 ) -> str | None:
     """Return a warning on an output that has little in common with the dataset. None if it has enough."""
-    found = []
+    reasons = []
     shared = n_queries - quality.n_missing_queries
     n_own = shared + quality.n_unjudged_queries
     if shared < _FEW * n_queries:
-        found.append(f"{shared:,} of the dataset's {n_queries:,} queries are in the output")
+        reasons.append(f"{shared:,} of the dataset's {n_queries:,} queries are in the output")
     elif shared < _FEW * n_own and shared < _HALF * n_queries:
-        found.append(f"{shared:,} of the output's {n_own:,} queries are the dataset's")
+        reasons.append(f"{shared:,} of the output's {n_own:,} queries are the dataset's")
     judged, typical = quality.judged_at_10, 0.0
     if judged is not None and judged < _HARDLY:
-        typical = median([one.judged_at_10 for one in others if one.judged_at_10 is not None] or [0.0])
+        typical = median([stats.judged_at_10 for stats in others if stats.judged_at_10 is not None] or [0.0])
     if n_judged == 0 and quality.n_missing_queries < n_queries:
-        found.append("none of the documents retrieved is judged for its query")
+        reasons.append("none of the documents retrieved is judged for its query")
     elif judged is not None and judged < _HARDLY and typical > 0 and typical >= _TIMES * judged:
-        found.append(f"{judged:.2%} of the top 10 is judged, and {typical:.2%} of the other models' (median)")
-    return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
+        reasons.append(f"{judged:.2%} of the top 10 is judged, and {typical:.2%} of the other models' (median)")
+    return f"small overlap with the dataset: {'; '.join(reasons)}; check the ids" if reasons else None
 
 
 def odd_rankings(n_queries: int, quality: JoinStats, judgments: Judgments, score: str = "") -> Iterator[str]:
@@ -205,9 +205,9 @@ def odd_rankings(n_queries: int, quality: JoinStats, judgments: Judgments, score
         yield f"'{score}' is read as the score, and the highest comes first. Negate it if lower is better."
     is_rising = 0 < n_own == quality.n_rising and quality.n_rows >= max(2, n_own) + n_own
     if not score and (quality.rank_order or int(is_rising)) > 0:
-        where = "rise with the ranks beside them" if quality.rank_order else "of every query rise down the file"
+        rise = "rise with the ranks beside them" if quality.rank_order else "of every query rise down the file"
         yield (
-            f"the scores {where}, and the highest comes first. If lower is better, negate them, or write "
+            f"the scores {rise}, and the highest comes first. If lower is better, negate them, or write "
             "columns: {rank: …} for ranks; else write columns: {score: …} with their column"
         )
     if quality.n_rounded > _HARDLY * quality.n_rows:
@@ -217,8 +217,10 @@ def odd_rankings(n_queries: int, quality: JoinStats, judgments: Judgments, score
         )
     if quality.n_self_first <= _HALF * n_own:
         return
-    own, places = own_documents(judgments.query_ids.tolist()), np.arange(n_queries)
-    n_judged = len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])  # queries that judge themselves
+    documents, places = own_documents(judgments.query_ids.tolist()), np.arange(n_queries)
+    n_judged = len(
+        match(judgments.pairs(places), documents, hash_pairs(documents, places))[0]
+    )  # queries that judge themselves
     if n_judged <= _HALF * n_queries:
         yield (
             f"{quality.n_self_first:,} of {n_own:,} queries find the document of their own id first; if queries are "
@@ -248,27 +250,29 @@ def short_lists(
         n_documents: Documents in the catalog, NaN if unknown.
     """
     lengths, n_out = hits.n_retrieved, hits.quality.n_excluded_queries
-    found: list[str] = []
+    notes: list[str] = []
     n_lists, longest = int((lengths > 0).sum()), int(lengths.max(initial=0))
     loses = (lengths > 0) & (hits.n_hits < judgments.n_judged)
     for k, measure in sorted(cutoffs.items()):
         if not ((lengths > 0) & (lengths < k)).any():
             continue
         short = {
-            count_short(lengths, own, k): f" where {name} has enough" for name, own in others.items() if name != model
+            count_short(lengths, other_lengths, k): f" where {name} has enough"
+            for name, other_lengths in others.items()
+            if name != model
         }
-        (n, of), where = max(short.items(), key=lambda item: item[0], default=((0, 0), ""))
-        if not of and hits.ranks.size and not n_documents <= k:
-            of, where = n_lists, ""
+        (n, total), condition = max(short.items(), key=lambda item: item[0], default=((0, 0), ""))
+        if not total and hits.ranks.size and not n_documents <= k:
+            total, condition = n_lists, ""
             at_limit = lengths == longest if longest < k else lengths >= k
             if int(at_limit.sum()) + n_out > n_lists / 2:
                 n = int((loses & (lengths < k) & (at_limit | (n_out > 0))).sum())
                 n = n if longest < k else min(n, n_out)
-        if n > MOST_UNSCORED * of:
-            first = f"{n:,} of {of:,} queries{where} have fewer than {k:,} documents, which {measure} asks for"
-            found.append(f"{n:,} fewer than {k:,}" if found else first)
-    more = f" ({', '.join(found[1:])})" if found[1:] else ""
-    return f"{found[0]}{more}. Write more documents, or compare at a smaller cutoff" if found else None
+        if n > MOST_UNSCORED * total:
+            first = f"{n:,} of {total:,} queries{condition} have fewer than {k:,} documents, which {measure} asks for"
+            notes.append(f"{n:,} fewer than {k:,}" if notes else first)
+    more = f" ({', '.join(notes[1:])})" if notes[1:] else ""
+    return f"{notes[0]}{more}. Write more documents, or compare at a smaller cutoff" if notes else None
 
 
 def unequal_judging(
@@ -283,14 +287,14 @@ def unequal_judging(
     judged share is then the precision itself. All models are compared if `pairs` is None.
     """
     parts = {}
-    for model, own in outputs.items():
-        retrieved, grades = zip(*((ranked.hits, ranked.judgments.grades) for ranked in own), strict=True)
+    for model, retrieved_of in outputs.items():
+        retrieved, grades = zip(*((ranked.hits, ranked.judgments.grades) for ranked in retrieved_of), strict=True)
         parts[model] = (
             np.concatenate([hits.ranks for hits in retrieved]),
             np.concatenate([each[hits.judgment_rows] for hits, each in zip(retrieved, grades, strict=True)]),
             np.concatenate([hits.n_retrieved for hits in retrieved]),
         )
-    distinct = [np.unique(ranked.judgments.grades) for own in outputs.values() for ranked in own]
+    distinct = [np.unique(ranked.judgments.grades) for ranks in outputs.values() for ranked in ranks]
     judged = np.concatenate(distinct or [np.empty(0)])
     lowest = min((grade for grade in judged.tolist() if grade >= 0), default=math.inf)
     compared = None if pairs is None else [pair for pair in pairs if all(model in parts for model in pair)]
@@ -302,13 +306,13 @@ def unequal_judging(
         and lowest < measure.parameters.get("rel", 1)
     )
     for depth in dict.fromkeys(min(measure.k or math.inf, conventions.depth or math.inf) for measure in counted):
-        shares = {model: judged_share(*own, depth) or 0.0 for model, own in parts.items()}
+        shares = {model: judged_share(*ranks, depth) or 0.0 for model, ranks in parts.items()}
         if compared is None:  # without a look at each of many pairs
             ends = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
             unequal = {model for model, share in shares.items() if any(abs(share - end) >= _UNEQUAL for end in ends)}
         else:
-            apart = (pair for pair in compared if abs(shares[pair[0]] - shares[pair[1]]) >= _UNEQUAL)
-            unequal = {model for pair in apart for model in pair}
+            unlike = (pair for pair in compared if abs(shares[pair[0]] - shares[pair[1]]) >= _UNEQUAL)
+            unequal = {model for pair in unlike for model in pair}
         if unequal:
             yield _judged_unequally(sorted((shares[model], model) for model in unequal), depth)
 
@@ -317,9 +321,9 @@ def _judged_unequally(shares: Sequence[tuple[float, str]], depth: float) -> str:
     first, *others = (f"{model}: {share:.0%}" for share, model in shares)
     if len(others) >= 2 * _ENDS:
         others[_ENDS - 1 : -_ENDS] = [f"{len(others) + 1 - 2 * _ENDS} more in between"]
-    where = "list" if math.isinf(depth) else f"top {depth:g}"
+    list_name = "list" if math.isinf(depth) else f"top {depth:g}"
     effect = "differences may be effects" if others[1:] else "the difference may be an effect"
-    judged = f"{first} of its {where} is judged, {', '.join(others)}"
+    judged = f"{first} of its {list_name} is judged, {', '.join(others)}"
     return f"{judged}. Unjudged documents count as not relevant, so {effect} of judging."
 
 
@@ -327,8 +331,8 @@ def mismatch(
     path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str, instead: str = ALLOW_NO_OVERLAP
 ) -> str:
     """Return one line on ids that match nothing: an id of each side, and the action."""
-    one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
-    ids = f"such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}"
+    text, their_text, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
+    ids = f"such as '{text[:_SHOWN]}'; {others} '{their_text[:_SHOWN]}': {remedy}"
     return f"{path}: {found}, {_spell_out(ids)}, {instead}"
 
 
@@ -354,12 +358,12 @@ def _spellings(ours: _Grouped, theirs: _Grouped) -> Iterator[tuple[str, _Rule, _
 
 
 def _prefixes(longer: _Grouped, shorter: _Grouped) -> Iterator[str]:
-    known = {*shorter}
+    texts_of = {*shorter}
     cuts = (
         text[:cut]
         for group, text in longer[:_CUT]
         for cut in range(1, min(len(text), _SHOWN))
-        if (group, text[cut:]) in known and not (text[cut - 1].isdigit() and text[cut].isdigit())
+        if (group, text[cut:]) in texts_of and not (text[cut - 1].isdigit() and text[cut].isdigit())
     )
     yield from (prefix for prefix, _ in Counter(cuts).most_common(1))
 
@@ -431,7 +435,7 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
 
 def n_without_relevant(judgments: Judgments, relevant: float | None) -> int:
     """Return the number of queries without a document of at least this grade, or above 0."""
-    found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
+    is_relevant = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
     if judgments.counted is not None:
-        found &= judgments.counted
-    return int((~judgments.have_any(found)).sum())
+        is_relevant &= judgments.counted
+    return int((~judgments.have_any(is_relevant)).sum())

@@ -59,12 +59,12 @@ def group_queries(
     rows = [places[query_id] for query_id in query_ids]
     members: dict[str, Bools] = {}
     for column in slices:
-        found = _slices(queries, column, rows)
-        both = sorted(members.keys() & found.keys())
+        column_slices = _slices(queries, column, rows)
+        both = sorted(members.keys() & column_slices.keys())
         if both:
             message = f"'{column}' has a slice '{shorten(both[0])}', as has another column; rename one of them"
             raise InputError(f"{queries.path}: {message}")
-        members |= found
+        members |= column_slices
     columns = {name: [texts[row] for row in rows] for name, texts in queries.texts.items() if name != cluster}
     return Groups(None if cluster is None else _clusters(queries, cluster, rows), members, columns)
 
@@ -73,8 +73,8 @@ def _clusters(queries: Ids, column: str, rows: Sequence[int]) -> npt.NDArray[np.
     names = [queries.texts[column][row] for row in rows]
     if None in names:
         row = rows[names.index(None)]
-        found = f"query '{shorten(queries.ids[row].as_py())}' has no {column} ({queries.place(row)})"
-        raise InputError(f"{queries.path}: {found}, the cluster column; fill it")
+        problem = f"query '{shorten(queries.ids[row].as_py())}' has no {column} ({queries.place(row)})"
+        raise InputError(f"{queries.path}: {problem}, the cluster column; fill it")
     codes = {name: code for code, name in enumerate(sorted({name for name in names if name is not None}))}
     return np.array([codes[name] for name in names if name is not None], dtype=np.int64)
 
@@ -83,8 +83,8 @@ def _slices(queries: Ids, column: str, rows: Sequence[int]) -> dict[str, Bools]:
     names = np.array([queries.texts[column][row] for row in rows], dtype=object)
     distinct = sorted({name for name in names if name is not None})
     if len(distinct) > _MOST_VALUES:
-        found = f"'{column}' has {len(distinct):,} values, and at most {_MOST_VALUES} make slices"
-        raise InputError(f"{queries.path}: {found}; bin them into a column of their own")
+        problem = f"'{column}' has {len(distinct):,} values, and at most {_MOST_VALUES} make slices"
+        raise InputError(f"{queries.path}: {problem}; bin them into a column of their own")
     return {f"{column}={name}": names == name for name in distinct}
 
 
@@ -152,15 +152,15 @@ def read_dataset(source: PlannedDataset, conventions: Conventions, folder: Path 
         pairs.append(seen_pairs(interactions, source.seen))
         if source.seen != "count":
             _list_unjudged(interactions, indexed, "seen")
-    known = known_documents(documents, interactions, indexed.query_ids)
-    catalogue = known.with_judged(indexed) if source.judged_documents else known
+    all_documents = known_documents(documents, interactions, indexed.query_ids)
+    catalogue = all_documents.with_judged(indexed) if source.judged_documents else all_documents
     excluded = index_pairs(indexed, pairs)
-    layouts = [remark for found in read.values() for remark in found.remarks]
+    layouts = [remark for table in read.values() for remark in table.remarks]
     return DatasetInput(
         source.kind,
         indexed,
         catalogue,
-        {role: found.files for role, found in read.items()},
+        {role: table.files for role, table in read.items()},
         groups,
         excluded,
         tuple(dict.fromkeys([*layouts, *remarks])),
@@ -170,10 +170,10 @@ def read_dataset(source: PlannedDataset, conventions: Conventions, folder: Path 
 def _weights(source: PlannedDataset, rows: Rows) -> npt.NDArray[np.floating] | None:
     if source.kind != "ratings" or source.judgments is None or "weight" not in source.judgments.columns:
         return None
-    found = readers.read_pairs(source.judgments, "weight")
-    if found.files != rows.files:
+    weights = readers.read_pairs(source.judgments, "weight")
+    if weights.files != rows.files:
         raise InputError(f"{rows.path}: changed while it was read; evaluate again when it is complete")
-    return found.values
+    return weights.values
 
 
 def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> DatasetInput:
@@ -187,17 +187,17 @@ def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> Da
 def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
     others = _list_unjudged(pairs, judgments, "exclude")
     if others:
-        of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
-        yield f"{pairs.path}: {of} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
+        share = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
+        yield f"{pairs.path}: {share} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
 
 
 def _list_unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
     is_judged = judgments.find(pairs.query_ids) < len(judgments.query_ids)
     others = [query_id for query_id, judged in zip(pairs.query_ids, is_judged, strict=True) if not judged]
     if len(others) == len(pairs.query_ids):
-        found = f"{none_of(len(others), 'queries')} is judged"
-        theirs = judgments.query_ids.tolist()
-        raise InputError(mismatch(pairs.path, found, others, theirs, "the judgments have", f"or remove `{key}`"))
+        problem = f"{none_of(len(others), 'queries')} is judged"
+        judged_ids = judgments.query_ids.tolist()
+        raise InputError(mismatch(pairs.path, problem, others, judged_ids, "the judgments have", f"or remove `{key}`"))
     return others
 
 
@@ -257,8 +257,8 @@ def read_output(
 def returns_any(output: Source, documents: pa.StringArray, conventions: Conventions) -> bool:
     """Return whether a ranking has any of these documents."""
     ranges = readers.RankingRanges(output, by=row_order(conventions))
-    found = [any_in(chunk.doc_ids, documents) for rows in ranges for chunk in rows.chunks]
-    return any(found)
+    are_there = [any_in(chunk.doc_ids, documents) for rows in ranges for chunk in rows.chunks]
+    return any(are_there)
 
 
 def row_order(conventions: Conventions) -> Literal["rank", "score"]:
@@ -321,9 +321,9 @@ def _refuse_other_than_probabilities(predictions: Rows, measure: str) -> None:
     outside = np.flatnonzero((predictions.values < 0) | (predictions.values > 1))
     if outside.size:
         row = int(outside[0])
-        found = f"prediction {predictions.values[row]:g} ({predictions.place(row)}) is not from 0 to 1"
+        problem = f"prediction {predictions.values[row]:g} ({predictions.place(row)}) is not from 0 to 1"
         raise InputError(
-            f"{predictions.path}: {found}, and {measure} takes probabilities; scale it, or remove {measure}"
+            f"{predictions.path}: {problem}, and {measure} takes probabilities; scale it, or remove {measure}"
         )
 
 
@@ -370,11 +370,11 @@ def top_documents(
 def _first(
     dataset: DatasetInput, rows: Rows, query_ids: Collection[str], conventions: Conventions, depth: int
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    wanted = np.array([query_id in query_ids for query_id in rows.query_ids])
-    own = np.flatnonzero(wanted[rows.query_codes])
-    if not own.size:
+    is_wanted = np.array([query_id in query_ids for query_id in rows.query_ids])
+    chosen = np.flatnonzero(is_wanted[rows.query_codes])
+    if not chosen.size:
         return
-    rows = rows.take(own)
+    rows = rows.take(chosen)
     if dataset.excluded is not None:
         hashes = hash_pairs(rows, dataset.judgments.find(rows.query_ids))
         rows = rows.without(match_exclusions(dataset.excluded, rows, hashes)[0])
@@ -382,9 +382,9 @@ def _first(
         return
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)
     for code, query_id in enumerate(rows.query_ids):
-        found = np.flatnonzero(rows.query_codes == code)
-        if found.size:
-            first = found[np.argsort(ordering.ranks(found)[0])[:depth]]
+        places = np.flatnonzero(rows.query_codes == code)
+        if places.size:
+            first = places[np.argsort(ordering.ranks(places)[0])[:depth]]
             yield query_id, tuple(rows.take_doc_ids(first).to_pylist())
 
 
@@ -434,11 +434,11 @@ class SingleQuery:
     def _rank_first(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
         n_named = HEAD + 1 + len(self._judgments.grades)
         ordering = order_rows(rows, conventions.ties, conventions.score_precision)
-        own = ordering.find_first(n_named)
-        ranks, tie_first, tie_last = ordering.ranks(own)
+        places = ordering.find_first(n_named)
+        ranks, tie_first, tie_last = ordering.ranks(places)
         order = np.argsort(ranks)[:n_named]
         ties = tuple(zip(tie_first[order].tolist(), tie_last[order].tolist(), strict=True))
-        return tuple(rows.take_doc_ids(own[order]).to_pylist()), ties
+        return tuple(rows.take_doc_ids(places[order]).to_pylist()), ties
 
     def files(self, conventions: Conventions) -> tuple[InputFile, ...]:
         return self._read(row_order(conventions)).files
@@ -447,10 +447,12 @@ class SingleQuery:
         rows = self._read("score")
         joined = join_predictions(self._judgments, rows)
         rated = set(self._judgments.rows.take_doc_ids(self._judgments.kept).to_pylist())
-        own = _find_rows(rows, self.query_id)
-        by_hash = own[np.argsort(hash_pairs(rows, np.zeros(len(rows.query_ids), dtype=np.int64))[own])]  # as they join
-        found = [doc_id for doc_id in rows.take_doc_ids(by_hash).to_pylist() if doc_id in rated]
-        return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, len(found), tuple(found))
+        places = _find_rows(rows, self.query_id)
+        by_hash = places[
+            np.argsort(hash_pairs(rows, np.zeros(len(rows.query_ids), dtype=np.int64))[places])
+        ]  # as they join
+        names = [doc_id for doc_id in rows.take_doc_ids(by_hash).to_pylist() if doc_id in rated]
+        return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, len(names), tuple(names))
 
     def _read(self, by: Literal["rank", "score"]) -> Rows:
         if by not in self._rows:
@@ -462,10 +464,10 @@ class SingleQuery:
     @cached_property
     def _judgments(self) -> Judgments:
         judged = self.dataset.judgments
-        own = index_judgments(_cut_out(judged.rows, self.query_id), keep_first=self.keep_first)
+        judgments = index_judgments(_cut_out(judged.rows, self.query_id), keep_first=self.keep_first)
         if judged.weights is None:
-            return own
-        return replace(own, weights=judged.weights[_find_rows(judged.rows, self.query_id)])
+            return judgments
+        return replace(judgments, weights=judged.weights[_find_rows(judged.rows, self.query_id)])
 
 
 def _find_rows(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
@@ -473,5 +475,5 @@ def _find_rows(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
 
 
 def _cut_out(rows: Rows, query_id: str) -> Rows:
-    own = _find_rows(rows, query_id)
-    return rows.take(own if own.size else np.zeros(1, dtype=np.int64))
+    places = _find_rows(rows, query_id)
+    return rows.take(places if places.size else np.zeros(1, dtype=np.int64))

@@ -82,9 +82,9 @@ def judged_share(
 def judged_share_by_rank(hits: Sequence[Hits], grades: npt.NDArray[np.floating]) -> Iterator[tuple[int, float, int]]:
     """Yield some ranks, the judged share of the documents there, and the lists that reach them."""
     all_judged = not (grades < 0).any()
-    judged = [own.ranks if all_judged else own.ranks[grades[own.judgment_rows] >= 0] for own in hits]
+    judged = [hits_of.ranks if all_judged else hits_of.ranks[grades[hits_of.judgment_rows] >= 0] for hits_of in hits]
     for rank in _RANKS:
-        n_lists = sum(int((own.n_retrieved >= rank).sum()) for own in hits)
+        n_lists = sum(int((hits_of.n_retrieved >= rank).sum()) for hits_of in hits)
         if n_lists:
             yield rank, sum(int((ranks == rank).sum()) for ranks in judged) / n_lists, n_lists
 
@@ -156,12 +156,12 @@ def join_predictions(judgments: Judgments, predictions: Rows) -> JudgedOutput:
     order = np.lexsort((hash_pairs(predictions, np.zeros_like(places))[rows], queries))
     rows, rating_rows = rows[order], rating_rows[order]
     n_queries = len(judgments.query_ids)
-    n_pairs, own = np.bincount(queries, minlength=n_queries), judgments.weights
+    n_pairs, all_weights = np.bincount(queries, minlength=n_queries), judgments.weights
     blocks = []
     for span, pairs in spans(n_pairs, n_pairs):
         ratings = _pad(judgments.grades[rating_rows[pairs]], n_pairs[span], np.nan)
         predicted = _pad(predictions.values[rows[pairs]], n_pairs[span], np.nan)
-        weights = None if own is None else _pad(own[rating_rows[pairs]], n_pairs[span], 0.0)
+        weights = None if all_weights is None else _pad(all_weights[rating_rows[pairs]], n_pairs[span], 0.0)
         sizes = n_pairs[span].astype(np.float64)
         blocks.append(RatingsBlock(judgments.query_ids[span], ratings, predicted, sizes, weights))
     quality = JoinStats(
@@ -200,13 +200,13 @@ def rejoin(
     )
     n_hits = np.bincount(judgments.queries_of(judgment_rows), minlength=len(n_retrieved))
     ranks = (hits.ranks[kept], hits.tie_first[kept], hits.tie_last[kept])
-    found = Hits(n_hits, judgment_rows.astype(np.int32), *ranks, n_retrieved, quality)
-    return assemble(judgments, found, conventions, n_documents, path=path)
+    new_hits = Hits(n_hits, judgment_rows.astype(np.int32), *ranks, n_retrieved, quality)
+    return assemble(judgments, new_hits, conventions, n_documents, path=path)
 
 
 def _map_queries(counts: Ints, stored: Rows, judgments: Judgments, *, other: int = 0) -> Ints:
-    known = dict(zip(sorted(stored.query_ids), counts.tolist(), strict=True))  # in the order of a join's queries
-    return np.array([known.get(query_id, other) for query_id in judgments.query_ids.tolist()], dtype=np.int64)
+    count_of = dict(zip(sorted(stored.query_ids), counts.tolist(), strict=True))  # in the order of a join's queries
+    return np.array([count_of.get(query_id, other) for query_id in judgments.query_ids.tolist()], dtype=np.int64)
 
 
 def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Ints, path: str) -> None:
@@ -218,8 +218,8 @@ def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Int
         query_id = judgments.query_ids[judgments.queries_of(new[:1])[0]]
         doc_id = judgments.rows.take_doc_ids(new[:1])[0].as_py()
         pairs = "1 judged pair is" if len(new) == 1 else f"{len(new):,} judged pairs are"
-        found = f"{pairs} new, such as query '{shorten(query_id)}', document '{shorten(doc_id)}'"
-        raise InputError(f"{path}: {found}, and the output cache has no ranks of unjudged documents; restore it")
+        problem = f"{pairs} new, such as query '{shorten(query_id)}', document '{shorten(doc_id)}'"
+        raise InputError(f"{path}: {problem}, and the output cache has no ranks of unjudged documents; restore it")
 
 
 _LEAVE_OUT, _COUNT, _REFUSE = 0.0, 1.0, 2.0  # what becomes of a row whose pair has this value
@@ -233,10 +233,10 @@ def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None
         places = judgments.find(rows.query_ids)
         for chunk in rows.chunks:
             queries = places[chunk.query_codes]
-            known = queries < len(judgments.query_ids)
-            if known.any():
-                own = queries[known].astype(np.int32)
-                chunks.append(Chunk(own, chunk.doc_ids.filter(bools(known)), chunk.values[known]))
+            is_known = queries < len(judgments.query_ids)
+            if is_known.any():
+                codes = queries[is_known].astype(np.int32)
+                chunks.append(Chunk(codes, chunk.doc_ids.filter(bools(is_known)), chunk.values[is_known]))
     if not chunks:
         return None
     pairs = Rows(parts[0].path, (), judgments.query_ids.tolist(), tuple(chunks), row_number)
@@ -268,9 +268,9 @@ def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
 
 def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
     """Return the ascending rows that are left out, counted as seen, and rejected as seen."""
-    found, pairs = match(excluded, rows, hashes)
+    places, pairs = match(excluded, rows, hashes)
     values = excluded.rows.values[pairs]
-    return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
+    return places[values == _LEAVE_OUT], places[values == _COUNT], places[values == _REFUSE]
 
 
 def exclude_rows(
@@ -287,11 +287,11 @@ def exclude_rows(
     totals = Counter(n_seen=len(seen), n_seen_queries=len(np.unique(rows.query_codes[seen])) if seen.size else 0)
     if not out.size:
         return rows, numbers, hashes, totals
-    taken = rows.take(out)
-    repeats = find_repeats(taken, hashes[out])
+    removed = rows.take(out)
+    repeats = find_repeats(removed, hashes[out])
     if repeats.size:
-        return describe_repeat(taken, repeats[0], "ranks", "keep one", numbers[out])
-    totals += Counter(n_excluded=len(out), n_excluded_queries=len(taken.query_ids))
+        return describe_repeat(removed, repeats[0], "ranks", "keep one", numbers[out])
+    totals += Counter(n_excluded=len(out), n_excluded_queries=len(removed.query_ids))
     return rows.without(out), np.delete(numbers, out), np.delete(hashes, out), totals
 
 
@@ -311,8 +311,8 @@ class Ordering:
     def cuts(self, n_rows: int) -> list[int]:
         if self.order is not None:
             return [0, len(self.keys)]  # a query's rows may stand anywhere
-        wanted = np.arange(0, len(self.keys), n_rows)
-        begins = self.starts[np.searchsorted(self.starts, wanted, side="right") - 1]
+        targets = np.arange(0, len(self.keys), n_rows)
+        begins = self.starts[np.searchsorted(self.starts, targets, side="right") - 1]
         return [*dict.fromkeys(begins.tolist()), len(self.keys)]  # np.unique would import numpy.ma
 
     @property
@@ -334,11 +334,11 @@ class Ordering:
     @property
     def n_self_first(self) -> int:
         """Number of queries whose first document has the query's id. Ties follow the file."""
-        here = np.flatnonzero(self.ranking.counts)
-        first = self.starts[here]
+        ranked = np.flatnonzero(self.ranking.counts)
+        first = self.starts[ranked]
         documents = self.ranking.take_doc_ids(first if self.order is None else self.order[first])
-        own = strings([self.ranking.query_ids[code] for code in here.tolist()])
-        return int(pc.sum(pc.equal(documents, own), min_count=0).as_py())
+        own_ids = strings([self.ranking.query_ids[code] for code in ranked.tolist()])
+        return int(pc.sum(pc.equal(documents, own_ids), min_count=0).as_py())
 
     @property
     def n_rising(self) -> int:
@@ -379,10 +379,10 @@ class Ordering:
 
     @cached_property
     def _tied(self) -> npt.NDArray[np.bool_]:
-        same = self.keys[1:] == self.keys[:-1]
+        is_same = self.keys[1:] == self.keys[:-1]
         tied = np.zeros(len(self.keys), dtype=bool)
-        tied[1:] = same
-        tied[:-1] |= same
+        tied[1:] = is_same
+        tied[:-1] |= is_same
         return tied
 
     @cached_property

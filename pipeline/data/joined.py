@@ -141,7 +141,7 @@ HitColumns: TypeAlias = tuple[npt.NDArray[np.int32], Unsigned, Unsigned, Unsigne
 def hit_columns(rows: npt.NDArray[np.integer], *ranks: npt.NDArray[np.integer]) -> HitColumns:
     """Return the columns of these rows of judgments and ranks, in the smallest integer types."""
     kind = np.min_scalar_type(int(ranks[2].max(initial=0)))  # the last rank of a group is the greatest
-    rank, first, last = (own.astype(kind) for own in ranks)
+    rank, first, last = (column.astype(kind) for column in ranks)
     return rows.astype(np.int32), rank, first, last
 
 
@@ -227,9 +227,9 @@ class RetrievedRanks:
     def ranks(self, query_id: str) -> dict[str, int]:
         place = bisect_left(self.judgments.query_ids, query_id)
         end = int(self.hits.ends[place])
-        own = slice(end - int(self.hits.n_hits[place]), end)
-        documents = self.judgments.rows.take_doc_ids(self.hits.judgment_rows[own]).to_pylist()
-        return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
+        span = slice(end - int(self.hits.n_hits[place]), end)
+        documents = self.judgments.rows.take_doc_ids(self.hits.judgment_rows[span]).to_pylist()
+        return dict(zip(documents, self.hits.ranks[span].tolist(), strict=True))
 
     def relevant(self, query_id: str) -> dict[str, float]:
         grades = self.judgments.grades_of(bisect_left(self.judgments.query_ids, query_id))
@@ -326,7 +326,9 @@ class Scores:
     def renamed(self, ids: Mapping[str, str]) -> Scores:
         """Return the scores with other ids of some queries."""
         query_ids = np.array([ids.get(query_id, query_id) for query_id in self.query_ids.tolist()], dtype=object)
-        return replace(self, query_ids=query_ids, replicates=tuple(own.renamed(ids) for own in self.replicates))
+        return replace(
+            self, query_ids=query_ids, replicates=tuple(replicate.renamed(ids) for replicate in self.replicates)
+        )
 
     @property
     def key(self) -> ModelKey:

@@ -104,10 +104,10 @@ def _code_subtopics(rows: Rows, subtopics: pa.StringArray) -> tuple[Ints, Ints]:
 
 def _find_subtopic_repeats(queries: npt.NDArray[np.int32], documents: Ints, subtopics: Ints) -> Ints:
     order = np.lexsort((subtopics, documents, queries))
-    same = np.ones(len(order) - 1, dtype=bool)
+    is_same = np.ones(len(order) - 1, dtype=bool)
     for column in (queries, documents, subtopics):
-        same &= column[order[1:]] == column[order[:-1]]
-    pairs = np.column_stack([order[:-1][same], order[1:][same]])
+        is_same &= column[order[1:]] == column[order[:-1]]
+    pairs = np.column_stack([order[:-1][is_same], order[1:][is_same]])
     return pairs[np.argsort(pairs[:, 1])]
 
 
@@ -130,8 +130,8 @@ def _gather_subtopics(rows: Rows, documents: Ints, subtopics: Ints, kept: Ints) 
 def _places(coded: pa.DictionaryArray, order: Sequence[int] | npt.NDArray[np.uint64]) -> Ints:
     places = np.empty(len(coded.dictionary), dtype=np.int64)
     places[np.asarray(order, dtype=np.int64)] = np.arange(len(places))
-    found: Ints = places[numpy_of(coded.indices, np.int32)]
-    return found
+    numbers: Ints = places[numpy_of(coded.indices, np.int32)]
+    return numbers
 
 
 SLICE = 1 << 17
@@ -186,8 +186,8 @@ class Judgments:
     @property
     def max_grade(self) -> float:
         """Maximum grade, or 1 if no grade is positive, so that nothing is divided by 0."""
-        greatest = float(self.kept_grades.max())
-        return greatest if greatest > 0 else 1.0
+        maximum = float(self.kept_grades.max())
+        return maximum if maximum > 0 else 1.0
 
     @cached_property
     def n_judged(self) -> Ints:
@@ -203,37 +203,37 @@ class Judgments:
         return id_shapes(self.rows.take_doc_ids(np.arange(0, n_rows, n_rows // _SHAPED + 1)).unique()).unique()
 
     @cached_property
-    def _order_by_start(self) -> tuple[Ints, Ints]:
+    def _queries_by_start(self) -> tuple[Ints, Ints]:
         queries = np.argsort(self.starts)
         return queries, self.starts[queries]
 
     def queries_of(self, rows: npt.NDArray[np.integer]) -> Ints:
         if self.queries is not None:
-            own: Ints = self.queries[rows].astype(np.int64)
-            return own
-        queries, starts = self._order_by_start
-        found: Ints = queries[np.searchsorted(starts, rows, side="right") - 1]
-        return found
+            codes: Ints = self.queries[rows].astype(np.int64)
+            return codes
+        queries, starts = self._queries_by_start
+        numbers: Ints = queries[np.searchsorted(starts, rows, side="right") - 1]
+        return numbers
 
     def have_any(self, rows: Bools) -> Bools:
         """Return (Q,) True if any row of the query is among these (N,) rows."""
-        queries, starts = self._order_by_start
-        found = np.empty(len(queries), dtype=bool)
-        found[queries] = np.logical_or.reduceat(rows if self.order is None else rows[self.order], starts)
-        return found
+        queries, starts = self._queries_by_start
+        has_any = np.empty(len(queries), dtype=bool)
+        has_any[queries] = np.logical_or.reduceat(rows if self.order is None else rows[self.order], starts)
+        return has_any
 
     def find(self, query_ids: Sequence[str]) -> Ints:
         """Return the index of each of these distinct queries. Unjudged ones get indices beyond, in order."""
-        wanted = np.array(query_ids, dtype=object)
-        places = np.searchsorted(self.query_ids, wanted)
+        ids = np.array(query_ids, dtype=object)
+        places = np.searchsorted(self.query_ids, ids)
         places[places == len(self.query_ids)] = 0
-        return np.where(self.query_ids[places] == wanted, places, len(self.query_ids) + np.arange(len(wanted)))
+        return np.where(self.query_ids[places] == ids, places, len(self.query_ids) + np.arange(len(ids)))
 
     def rows_of(self, places: Ints) -> Ints:
         sizes = self.sizes[places]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        at = np.repeat(self.starts[places], sizes) + within
-        rows: Ints = at if self.order is None else self.order[at].astype(np.int64)
+        positions = np.repeat(self.starts[places], sizes) + within
+        rows: Ints = positions if self.order is None else self.order[positions].astype(np.int64)
         return rows if self.counted is None else rows[self.counted[rows]]
 
     def grades_of(self, place: int) -> dict[str, float]:
@@ -319,12 +319,12 @@ def _find_repeats(judgments: Judgments, hashes: Hashes | None) -> Ints:
     rows = judgments.rows
     if hashes is not None:
         return find_repeats(rows, hashes)
-    found = []
+    chunks = []
     steps = np.cumsum(judgments.sizes) // max(1, MANY_ROWS // 8)
     for places in np.split(np.arange(len(steps)), np.flatnonzero(np.diff(steps)) + 1):
         numbers = np.sort(judgments.rows_of(places))
-        found.append(numbers[find_repeats(rows, judgments.hashes_of(numbers), numbers=numbers)])
-    repeats = np.concatenate(found)
+        chunks.append(numbers[find_repeats(rows, judgments.hashes_of(numbers), numbers=numbers)])
+    repeats = np.concatenate(chunks)
     return repeats[np.argsort(repeats[:, 1])]
 
 
@@ -334,8 +334,8 @@ def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = (), numbers: 
     if not any(map_threads(_has_equal, pieces)):
         return np.empty((0, 2), dtype=np.int64)
     order = np.argsort(hashes, kind="stable")
-    same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
-    pairs = np.column_stack([order[same], order[same + 1]])
+    equal = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    pairs = np.column_stack([order[equal], order[equal + 1]])
     named = pairs if numbers is None else numbers[pairs]
     pairs = pairs[_same_ids(rows, named[:, 0], rows, named[:, 1])]
     return pairs[np.argsort(pairs[:, 1])]
@@ -346,11 +346,11 @@ def _has_equal(hashes: Hashes) -> bool:
         return _has_equal_neighbours(np.sort(hashes))
     bits = len(hashes).bit_length() + _SPARE_BITS
     places = (hashes >> np.uint64(64 - bits)).view(np.int64)
-    own = np.arange(len(hashes), dtype=np.uint16 if len(hashes) <= 1 << 16 else np.uint32)
-    table = np.empty(1 << bits, dtype=own.dtype)  # only what is written is read
-    table[places] = own
+    numbers = np.arange(len(hashes), dtype=np.uint16 if len(hashes) <= 1 << 16 else np.uint32)
+    table = np.empty(1 << bits, dtype=numbers.dtype)  # only what is written is read
+    table[places] = numbers
     last = table[places]
-    lost = np.flatnonzero(last != own)
+    lost = np.flatnonzero(last != numbers)
     equal = hashes[lost] == hashes[last[lost]]
     return bool(equal.any()) or _has_equal_neighbours(np.sort(hashes[lost]))
 
@@ -402,9 +402,9 @@ def match(known: PairIndex | None, rows: Rows, hashes: Hashes) -> tuple[Ints, In
     places = np.searchsorted(known.hashes, hashes[candidates])
     places[places == len(known.hashes)] = 0
     equal = known.hashes[places] == hashes[candidates]
-    found, pairs = candidates[equal], known.hashed_rows[places[equal]]
-    same = _same_ids(rows, found, known.rows, pairs)
-    return found[same], pairs[same]
+    matched, pairs = candidates[equal], known.hashed_rows[places[equal]]
+    is_same = _same_ids(rows, matched, known.rows, pairs)
+    return matched[is_same], pairs[is_same]
 
 
 def _bits(places: Hashes) -> npt.NDArray[np.uint8]:

@@ -73,7 +73,7 @@ def files_there(source: Source | str) -> list[StoredFile]:
         names = _names(path, filesystem, name, is_url=bool(scheme))
     if names == [name]:
         return [StoredFile(path, filesystem, name, source.large)]
-    return [StoredFile(scheme + found, filesystem, found, source.large) for found in sorted(names)]
+    return [StoredFile(scheme + name, filesystem, name, source.large) for name in sorted(names)]
 
 
 def list_files(folder: Path) -> list[StoredFile]:
@@ -97,11 +97,11 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
         refuse_special(path, os.stat(name).st_mode)  # noqa: PTH116
     if is_url:
         folder = name.partition("*")[0].rpartition("/")[0]
-        return [found for found in _list_files(filesystem, folder) if _matches(found.split("/"), name.split("/"))]
+        return [file for file in _list_files(filesystem, folder) if _matches(file.split("/"), name.split("/"))]
     folders = glob.iglob(f"{posixpath.dirname(name)}/", recursive=True)  # noqa: PTH207
     if any(True for _ in islice(folders, _MOST_PARTS, None)):
-        found = f"more than {_MOST_PARTS:,} folders match before the last `/`"
-        raise InputError(f"{path}: {found}. Set a folder in place of the first wildcard.")
+        problem = f"more than {_MOST_PARTS:,} folders match before the last `/`"
+        raise InputError(f"{path}: {problem}. Set a folder in place of the first wildcard.")
     return [match for match in glob.glob(name, recursive=True) if _is_file(match)]  # noqa: PTH207
 
 
@@ -191,13 +191,13 @@ def _input_files(folder: str, names: Sequence[str]) -> list[str]:
 
 def _refuse_splits(folder: str, names: Sequence[str]) -> None:
     shards: dict[tuple[str, str, str], set[int]] = {}
-    for found in filter(None, map(_SHARD.fullmatch, names)):
-        shards.setdefault((found[1], found[2], found[4]), set()).add(int(found[3]))
+    for shard in filter(None, map(_SHARD.fullmatch, names)):
+        shards.setdefault((shard[1], shard[2], shard[4]), set()).add(int(shard[3]))
     splits = sorted({split for _, split, _ in shards} & _SPLITS)
     if len(splits) > 1:
         place = next(place for place, split, _ in shards if split == splits[0])
-        one = f"{folder.rstrip('/')}/{place}{splits[0]}-*.parquet"
-        raise InputError(f"{folder}: holds the splits {', '.join(splits)}; name one, as in {one}")
+        example = f"{folder.rstrip('/')}/{place}{splits[0]}-*.parquet"
+        raise InputError(f"{folder}: holds the splits {', '.join(splits)}; name one, as in {example}")
     for (place, split, n_all), numbers in shards.items():
         missing = sorted({*range(int(n_all))} - numbers)
         if missing:
@@ -215,8 +215,8 @@ def marker_beside(path: str, sizes: Mapping[str, int], marker: str) -> str:
     scheme, separator, name = path.rpartition("://")
     query = ""
     if separator:
-        name, mark, asked = name.partition("?")
-        query = mark + asked
+        name, mark, parameters = name.partition("?")
+        query = mark + parameters
     folder = name
     if path in sizes:
         folder = posixpath.dirname(name)
@@ -236,12 +236,12 @@ class MovedFiles:
 
     def find(self, file: InputFile) -> Path | None:
         """Return the first file of the same bytes, None if there is none."""
-        same = (path for path in self._group_by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
-        return next(same, None)
+        matches = (path for path in self._files_by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
+        return next(matches, None)
 
     def namesake(self, file: InputFile) -> Path | None:
         """Return the file of the same name whose path ends most alike, None if there is no single one."""
-        return most_alike((path for paths in self._group_by_size.values() for path in paths), file.path)
+        return most_alike((path for paths in self._files_by_size.values() for path in paths), file.path)
 
     def describe(self, path: Path) -> InputFile:
         if path not in self._described:
@@ -249,14 +249,14 @@ class MovedFiles:
         return self._described[path]
 
     @cached_property
-    def _group_by_size(self) -> dict[int, list[Path]]:
-        found: dict[int, list[Path]] = {}
+    def _files_by_size(self) -> dict[int, list[Path]]:
+        files: dict[int, list[Path]] = {}
         for folder, folders, names in os.walk(self.folder):
             folders.sort()
             for path in (Path(folder, name) for name in sorted(names)):
                 if path.is_file():
-                    found.setdefault(path.stat().st_size, []).append(path)
-        return found
+                    files.setdefault(path.stat().st_size, []).append(path)
+        return files
 
 
 def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:

@@ -112,20 +112,20 @@ def join_rows(
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
     if repeats.size:
         return describe_repeat(rows, repeats[0], "ranks", "keep one", numbers)
-    found, judgment_rows = match(judgments.pairs(places), rows, hashes)
-    codes, ranks = rows.query_codes[found], ordering.ranks(found)
+    matched, judgment_rows = match(judgments.pairs(places), rows, hashes)
+    codes, ranks = rows.query_codes[matched], ordering.ranks(matched)
     keys = (codes.astype(np.int64) << 32) | ranks[0]
     by_rank = np.argsort(keys) if (keys[1:] < keys[:-1]).any() else slice(None)
-    here = rows.counts > 0
-    known = here & (places < len(judgments.query_ids))
+    is_ranked = rows.counts > 0
+    is_known = is_ranked & (places < len(judgments.query_ids))
     n_hits = np.bincount(codes, minlength=len(places))
     top = partial(_top, ordering, places, hashes, numbers, len(judgments.query_ids))
     return JoinedRows(
-        hits=hit_columns(*(own[by_rank] for own in (judgment_rows, *ranks))),
-        retrieved=np.stack([places[known], rows.counts[known], n_hits[known]]),
+        hits=hit_columns(*(column[by_rank] for column in (judgment_rows, *ranks))),
+        retrieved=np.stack([places[is_known], rows.counts[is_known], n_hits[is_known]]),
         totals=totals
         + Counter(
-            n_unjudged_queries=int((here & ~known).sum()),
+            n_unjudged_queries=int((is_ranked & ~is_known).sum()),
             n_tied=ordering.n_tied,
             n_rounded=ordering.n_rounded,
             n_self_first=ordering.n_self_first,
@@ -133,7 +133,7 @@ def join_rows(
         ),
         recommended=top(depths[0], with_ids=True) if depths[0] else None,
         compared=top(depths[1], with_ids=False) if depths[1] else None,
-        unmatched=_find_unmatched(judgments, places, rows, found),
+        unmatched=_find_unmatched(judgments, places, rows, matched),
     )
 
 
@@ -200,12 +200,12 @@ def join_range(
 ) -> JoinedRange:
     """Join one part of an output, which may be all of it (`is_whole`). Rows are numbered from its first."""
     ends = [] if is_whole else [*{int(rows.query_codes[0]), int(rows.query_codes[-1])}]
-    within, beside = _split(rows, ends)
+    within, outside = _split(rows, ends)
     hashes = hash_ids(strings(rows.query_ids))
     joined = None
     if len(within):
         joined = join_rows(judgments, excluded, _some(rows, within), within, conventions, depths)
-    aside = (replace(rows.take(beside), place=row_number), beside) if ends else None
+    aside = (replace(rows.take(outside), place=row_number), outside) if ends else None
     knows_query = bool((judgments.find(rows.query_ids) < len(judgments.query_ids)).any())
     return joined, aside, np.delete(hashes, ends), hashes[ends], knows_query
 
@@ -254,11 +254,11 @@ class RankingJoin:
         if is_together:
             self.remarks = ranges.remarks
             return
-        found = "the rows of its queries are scattered, so they were brought together on disk"
+        problem = "the rows of its queries are scattered, so they were brought together on disk"
         self._found, self._aside, self._problem = [], [], None
         for rows, numbers in partition_rows(ranges, folder):
             self.add(rows, numbers)
-        scattered = f"{ranges.path}: {found}; write a query's rows together to read it faster"
+        scattered = f"{ranges.path}: {problem}; write a query's rows together to read it faster"
         self.remarks = (*ranges.remarks, scattered)
 
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
@@ -297,8 +297,8 @@ class RankingJoin:
         if self._problem:
             raise InputError(f"{path}: {self._problem.message(self._place)}")
         recommended_depth, compared_depth = self._depths
-        recommended = [found.recommended for found in self._found if recommended_depth]
-        compared = [found.compared for found in self._found if compared_depth]
+        recommended = [part.recommended for part in self._found if recommended_depth]
+        compared = [part.compared for part in self._found if compared_depth]
         hits = self._hits()
         return replace(
             assemble(self._judgments, hits, self._conventions, n_documents, path=path),
@@ -311,20 +311,20 @@ class RankingJoin:
 
     def _hits(self) -> Hits:
         n_retrieved, n_hits = np.zeros((2, len(self._judgments.query_ids)), dtype=np.int64)
-        for found in self._found:
-            places = found.retrieved[0]
-            n_retrieved[places], n_hits[places] = found.retrieved[1:]
-        kinds = [np.result_type(np.uint8, *own) for own in zip(*(found.hits for found in self._found), strict=True)]
+        for part in self._found:
+            places = part.retrieved[0]
+            n_retrieved[places], n_hits[places] = part.retrieved[1:]
+        kinds = [np.result_type(np.uint8, *values) for values in zip(*(part.hits for part in self._found), strict=True)]
         columns = [np.empty(n_hits.sum(), dtype=kind) for kind in kinds]
         starts = np.cumsum(n_hits) - n_hits
-        unmatched = [text for found in self._found for text in found.unmatched.to_pylist()]
-        totals = sum((found.totals for found in self._found), Counter[str]())
+        unmatched = [text for part in self._found for text in part.unmatched.to_pylist()]
+        totals = sum((part.totals for part in self._found), Counter[str]())
         while self._found:
-            found = self._found.pop()
-            places, _, sizes = found.retrieved
-            at = np.repeat(starts[places] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-            for column, own in zip(columns, found.hits, strict=True):
-                column[at] = own
+            part = self._found.pop()
+            places, _, sizes = part.retrieved
+            positions = np.repeat(starts[places] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+            for column, values in zip(columns, part.hits, strict=True):
+                column[positions] = values
         rows, ranks, tie_first, tie_last = columns
         grades = self._judgments.grades[rows]
         has_excluded, has_seen = counts(self._excluded)
@@ -365,14 +365,14 @@ def partition_rows(ranges: Iterable[Rows], folder: Path | None) -> Iterator[tupl
         numbers = (hash_ids(strings(rows.query_ids)) >> _SHIFT).astype(np.int64)[rows.query_codes]
         order = np.argsort(numbers, kind="stable")
         cuts = np.flatnonzero(np.diff(numbers[order])) + 1
-        for own in np.split(order, cuts):
+        for span in np.split(order, cuts):
             stored = spill.write(
-                query_id=strings(rows.query_ids).take(integers(rows.query_codes[own])),
-                doc_id=rows.take_doc_ids(own),
-                value=floats(rows.values[own]),
-                number=integers(begin + own),
+                query_id=strings(rows.query_ids).take(integers(rows.query_codes[span])),
+                doc_id=rows.take_doc_ids(span),
+                value=floats(rows.values[span]),
+                number=integers(begin + span),
             )
-            parts[int(numbers[own[0]])].append(stored)
+            parts[int(numbers[span[0]])].append(stored)
         begin += rows.ends[-1]
     for number in sorted(parts):
         yield _build_rows([read() for read in parts.pop(number)])
@@ -420,10 +420,10 @@ def _shift_rows(found: JoinedRows | RowProblem, begin: int) -> JoinedRows | RowP
 
 
 def _split(rows: Rows, ends: Collection[int]) -> tuple[Ints, Ints]:
-    beside = np.zeros(len(rows.query_codes), dtype=bool)
+    is_outside = np.zeros(len(rows.query_codes), dtype=bool)
     for code in ends:
-        beside |= rows.query_codes == code
-    return np.flatnonzero(~beside), np.flatnonzero(beside)
+        is_outside |= rows.query_codes == code
+    return np.flatnonzero(~is_outside), np.flatnonzero(is_outside)
 
 
 def _some(rows: Rows, numbers: Ints) -> Rows:
@@ -481,8 +481,8 @@ def join_preferences(
         for rows, ranks in zip(block.judgment_row.T, block.ranks.T, strict=True)  # type: ignore[union-attr]
     ]
     levels = _levels(judged, doc_ids)
-    found = zip(joined.query_ids.tolist(), retrieved, strict=True)
-    return joined, [_preferences(levels[query_id], own) for query_id, own in found], tag
+    lists = zip(joined.query_ids.tolist(), retrieved, strict=True)
+    return joined, [_preferences(levels[query_id], documents) for query_id, documents in lists], tag
 
 
 def read_z_scores(path: str) -> dict[tuple[str, str], tuple[float, float]]:
@@ -499,23 +499,23 @@ def read_z_scores(path: str) -> dict[tuple[str, str], tuple[float, float]]:
 
 def _levels(judged: Rows, doc_ids: Sequence[str]) -> dict[str, dict[tuple[str, ...], dict[str, float]]]:
     assert judged.subtopics is not None, "what was asked for"
-    found: dict[str, dict[tuple[str, ...], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    levels: dict[str, dict[tuple[str, ...], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     rows = zip(judged.query_codes.tolist(), judged.subtopics.to_pylist(), doc_ids, judged.values.tolist(), strict=True)
     for row, (code, group, doc_id, level) in enumerate(rows):
-        own = found[judged.query_ids[code]][tuple(group.split("\t"))]
-        if doc_id in own:
+        group_levels = levels[judged.query_ids[code]][tuple(group.split("\t"))]
+        if doc_id in group_levels:
             twice = f"query '{judged.query_ids[code]}' judges document '{doc_id}' twice in a ranking"
             raise InputError(f"{judged.path}: {twice} ({judged.place(row)}); keep one")
-        own[doc_id] = level
-    return found
+        group_levels[doc_id] = level
+    return levels
 
 
 def _preferences(levels: dict[tuple[str, ...], dict[str, float]], retrieved: Sequence[str]) -> JudgedPreferences:
-    others = {doc_id for own in levels.values() for doc_id in own}.difference(retrieved)
+    others = {doc_id for group_levels in levels.values() for doc_id in group_levels}.difference(retrieved)
     documents = [*retrieved, *sorted(others)]
     judges: dict[str, list[Floats]] = defaultdict(list)
-    for (judge, *_), own in sorted(levels.items()):
-        judges[judge].append(np.array([own.get(doc_id, np.nan) for doc_id in documents]))
+    for (judge, *_), group_levels in sorted(levels.items()):
+        judges[judge].append(np.array([group_levels.get(doc_id, np.nan) for doc_id in documents]))
     return [*judges.values()], len(retrieved)
 
 
@@ -554,5 +554,5 @@ def _refuse_fractions(judged: Rows) -> None:
     fractions = np.flatnonzero(judged.values != np.trunc(judged.values))
     if fractions.size:
         row = int(fractions[0])
-        found = f"relevance {judged.values[row]:g} ({judged.place(row)}) is not a whole number"
-        raise InputError(f"{judged.path}: {found}, and trec_eval would truncate it; write whole grades")
+        problem = f"relevance {judged.values[row]:g} ({judged.place(row)}) is not a whole number"
+        raise InputError(f"{judged.path}: {problem}, and trec_eval would truncate it; write whole grades")
