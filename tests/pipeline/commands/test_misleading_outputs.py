@@ -181,9 +181,9 @@ def test_a_prefix_no_longer_passes_its_gate(run_cli):
     """With `on_inconclusive: warn` 0.0000 was "Gates passed", exit 0: now the output is refused, exit 4."""
     gate = {"name": "floor", "models": "prefixed", "measure": "ndcg@10", "at_least": 0, "on_inconclusive": "warn"}
     path = config({"good": GOOD, "prefixed": PREFIXED}, gates=[gate])
-    code, out, _ = run_cli("evaluate", path, "--no-tracking", "--quiet")
+    code, _, err = run_cli("evaluate", path, "--no-tracking", "--quiet")
     assert code == 4
-    assert REFUSED in out
+    assert REFUSED in err
     assert run_cli("validate", path).code == 4
 
 
