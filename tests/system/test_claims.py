@@ -106,12 +106,12 @@ def test_a_killed_machine_is_waited_for_an_hour(place, records, tmp_path):
 
 
 def test_a_conditional_write_replaces_what_was_seen_alone(records):
-    assert records.create("nights/a.json", b"first")
-    assert not records.create("nights/a.json", b"another first")
+    assert records.remote.create("nights/a.json", b"first")
+    assert not records.remote.create("nights/a.json", b"another first")
 
-    assert records.replace("nights/a.json", b"second", b"first")
-    assert not records.replace("nights/a.json", b"another second", b"first")
-    assert not records.replace("nights/b.json", b"out of nothing", b"first")
+    assert records.remote.replace("nights/a.json", b"second", b"first")
+    assert not records.remote.replace("nights/a.json", b"another second", b"first")
+    assert not records.remote.replace("nights/b.json", b"out of nothing", b"first")
 
     assert (records.read("nights/a.json"), records.read("nights/b.json")) == (b"second", None)
 
@@ -119,7 +119,7 @@ def test_a_conditional_write_replaces_what_was_seen_alone(records):
 def test_what_was_written_between_looking_and_writing_stays(records, monkeypatch):
     import obstore
 
-    records.create("nights/a.json", b"first")
+    records.remote.create("nights/a.json", b"first")
     put = obstore.put
 
     def overtaken(*arguments: Any, **options: Any) -> Any:
@@ -129,7 +129,7 @@ def test_what_was_written_between_looking_and_writing_stays(records, monkeypatch
 
     monkeypatch.setattr(obstore, "put", overtaken)
 
-    assert not records.replace("nights/a.json", b"mine", b"first")
+    assert not records.remote.replace("nights/a.json", b"mine", b"first")
     assert records.read("nights/a.json") == b"the other's"
 
 

@@ -36,7 +36,8 @@ class Job:
 
     @property
     def record(self) -> str:
-        return self.out.splitlines()[-1].rpartition("/")[2]
+        """Id of the record, from the line that names its page."""
+        return next(line.split("/")[-2] for line in self.out.splitlines() if line.startswith("Page "))
 
 
 @dataclass(frozen=True)

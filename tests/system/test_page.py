@@ -121,7 +121,7 @@ def test_a_cell_of_the_verdicts_opens_its_reasons(opened, various):
     page = opened(various)
     everyone = column(page, "model", REASONS)
     (cell,) = [
-        found for found in page.all("[data-name='verdicts'] td button") if found.accessible_name == "lost on web: ? 1"
+        found for found in page.all("[data-name='verdicts'] td button") if found.accessible_name == "lost on web: I 1"
     ]
     cell.click()
     assert column(page, "model", REASONS) == ["lost"]

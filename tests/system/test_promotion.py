@@ -317,7 +317,7 @@ def test_a_server_without_a_registry_is_said_so(loaded, tmp_path, empty_store):
         ended = stage.evaluate()
         synced = stage.sync()
 
-    assert (ended.code, "\nMLflow: " in ended.out) == (0, True)
+    assert (ended.code, "\nMLflow  " in ended.out) == (0, True)
     advice = "remove `promote` from the config, or set tracking.uri to a store that has one"
     line = f": the MLflow store has no model registry with aliases; {advice}; `rankledger sync` tries it again\n"
     assert ended.err.startswith("not promoted: MLflow at ")

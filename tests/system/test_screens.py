@@ -324,7 +324,7 @@ def test_the_page_of_a_model_that_failed(nights, page):
 
 def test_the_page_of_an_evaluation(nights, page):
     page.open(nights.path(9))
-    page.shows(nights.name(9), "Complete: 5 models on 1 dataset.", "Datasets", "Tags")
+    page.shows(nights.name(9), "PASS 2 of 2 gates", "Datasets", "Tags")
     page.click(text="Show more")
     page.shows("Show less")
     rows = page.wait("the leaderboard", lambda: leaderboard(page, 5))
@@ -340,7 +340,7 @@ def test_the_page_of_an_evaluation(nights, page):
 def test_the_page_of_an_evaluation_that_missed_a_model(nights, page):
     night, model = MISSING
     page.open(nights.path(night))
-    page.shows("Incomplete: 4 models on 1 dataset; 1 model output missing or refused.")
+    page.shows("INCOMPLETE names on stdlib-search was not evaluated")
     rows = page.wait("the leaderboard", lambda: leaderboard(page, 4))
 
     assert {row[0] for row in rows[1:]} == {*MODELS} - {model}
