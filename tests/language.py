@@ -18,7 +18,7 @@ LIMITS = {  # they only fall
     "loose word": 127,
     "function name": 211,
     "class name": 138,
-    "local name": 448,
+    "local name": 332,
     "guide sentence": 9,
 }
 MEANINGS = {

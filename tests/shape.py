@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 170,
-    "lines": 53_719,
-    "code": 38_083,
+    "lines": 53_730,
+    "code": 38_094,
     "docstrings": 7_012,
     "records": 269,
     "mirrored": 11,
@@ -20,7 +20,7 @@ LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says
     "upward": 0,
     "closure": 123,
     "parameters": 14,
-    "test_lines": 73_664,
+    "test_lines": 73_665,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
